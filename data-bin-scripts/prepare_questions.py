@@ -143,9 +143,6 @@ def prepare(paths: dict[str, Path], options: argparse.Namespace) -> dict[str, An
         record["files"] = {split or "all": prepared.described(path) for split, path in paths.items()}
         record |= {"splits": counts, "problems": prepared.counted(problems)}
         record["round_trip"] = round(round_trip(surface, questions["train"]), 4)
-        if "" in paths:
-            titles = {split: [*dict.fromkeys(entry.title for entry in part)] for split, part in questions.items()}
-            record["articles"] = {split: titles[split] for split in titles if split != "train"}
         prepared.write_json(folder / "questions.json", record)
     return record
 

@@ -335,8 +335,8 @@ def vocabulary(source: Path, tokenizer: str | None) -> tuple[Dictionary, Pieces,
     hint = "" if tokenizer else f" Or give --tokenizer {', '.join(SPLITTERS)}."
     with prepared.readable(source, "--checkpoint"):
         from fairseq_posenc.data.span_pieces import RegexSplitter, TokenizerSplitter
-        from fairseq_posenc.hub.checkpoint import symbols_in_dictionary
-        from fairseq_posenc.hub.pretrained import read, reordered
+        from fairseq_posenc.hub.ids import reordered, symbols_in_dictionary
+        from fairseq_posenc.hub.pretrained import read
         from fairseq_posenc.hub.vocabulary import dictionary as in_folder
 
         if tokenizer in SPLITTERS:

@@ -44,7 +44,7 @@ from corpora import lines
 from corpora.lines import DAMAGED, there
 from corpora.pieces import UNKNOWN
 from numpy.typing import NDArray
-from prepare_glue import TASKS, Row, find, uneven, write_dictionaries, write_split
+from prepare_glue import TASKS, Defect, Row, checked, find, uneven, write_dictionaries, write_split
 from prepare_glue import read as read_glue
 from prepared import Dictionary, Problem
 from shared import CorpusError, nearest
@@ -117,21 +117,16 @@ def sources(options: argparse.Namespace) -> dict[str, Source]:
             what = "the folder holds neither train/pos/ nor aclImdb_v1.tar.gz. Download IMDB with `fetch.py imdb`"
             raise CorpusError(f"--corpus {folder}: {what}.")
         return {split: (existing, partial(_reviews, existing, split)) for split in ("train", "test")}
-    snli = options.task == "snli"
-    columns = ("sentence1", "sentence2", "gold_label") if snli else (options.text, options.pair, options.label)
-    places += [folder / "snli_1.0", folder / "snli_1.0" / "snli_1.0"] if snli else []
+    columns, cure = (options.text, options.pair, options.label), "Add the file, or give --task for a published task."
+    if snli := options.task == "snli":
+        columns, cure = ("sentence1", "sentence2", "gold_label"), "Download SNLI with `fetch.py snli`."
+        places += [folder / "snli_1.0", folder / "snli_1.0" / "snli_1.0"]
+        folder = next((place for place in places if there(place / "snli_1.0_train.jsonl")), folder)
     paths = dict[str, Path]()
     for split, words in OWN.items():
         names = [f"snli_1.0_{words[0]}.jsonl"] if snli else [f"{word}{end}" for word in words for end in ENDINGS]
-        files = [path for place in places for name in names if (path := there(place / name))]
-        if len(files) > 1 and not snli:
-            what = f"{files[0].name} and {files[1].name} hold the same split, but a split must be a single file"
-            raise CorpusError(f"--corpus {folder}: {what}. Remove one of these files.")
-        if not files and (snli or split == "train"):
-            cure = "Download SNLI with `fetch.py snli`" if snli else "Add the file, or give --task for a published task"
-            raise CorpusError(f"--corpus {folder}: the folder holds no {' or '.join(names)} (plain or .gz). {cure}.")
-        if files:
-            paths[split] = files[0]
+        if path := lines.only_file(folder, names, cure, needed=snli or split == "train"):
+            paths[split] = path
     return {split: (path, partial(read, path, *columns)) for split, path in paths.items()}
 
 
@@ -225,7 +220,7 @@ def prepare(options: argparse.Namespace) -> dict[str, Any]:
         if len(labels) < 2:
             what = f"the training set has {len(labels)} different labels, but at least 2 are needed"
             raise CorpusError(f"{what}. Check --label, which names the column with the labels.")
-        usable = {split: checked(split, rows, labels, options.bad, problems) for split, rows in original.items()}
+        usable = {split: tidied(split, rows, labels, options.bad, problems) for split, rows in original.items()}
         prepared.refuse(options.output, problems, CURE)
         usable["train"] = usable["train"][: options.limit or None]
         usable = with_valid(usable, options, problems)
@@ -241,32 +236,28 @@ def prepare(options: argparse.Namespace) -> dict[str, Any]:
     return record
 
 
-def checked(split: str, rows: list[Row], labels: tuple[str, ...], bad: str, problems: list[Problem]) -> list[Row]:
+def tidied(split: str, rows: list[Row], labels: tuple[str, ...], bad: str, problems: list[Problem]) -> list[Row]:
     """Return the usable rows, with text that `lines.tidy` cleaned, and append the problems of the others to a list.
 
     The rows for GLUE's server have no labels, and a submission needs an answer for each of them, so all are usable.
     """
-    usable = list[Row]()
-    for row in rows:
-        row = row._replace(texts=tuple(map(lines.tidy, row.texts)))
-        problem = None
-        if split.startswith("glue"):
-            row = row._replace(label=None)
-        elif row.uneven:
-            problem = "fields", row.uneven
-        elif not all(map(lines.is_seen, row.texts)):
-            problem = "empty text", f"the text has no visible characters: {row.texts!r}"
-        elif not row.label:
-            problem = "no label", "the row has no label"
-        elif row.label not in labels:
-            what = f"the label {row.label!r} does not occur in the training set ({', '.join(labels)})"
-            problem = "unknown label", what
-        if problem is None:
-            usable.append(row)
-        else:
-            done = "refused" if bad == "refuse" else "left out"
-            problems.append(Problem(split, row.where, row.where, *problem, done))
-    return usable
+    clean = [row._replace(texts=tuple(map(lines.tidy, row.texts))) for row in rows]
+    if split.startswith("glue"):
+        return [row._replace(label=None) for row in clean]
+    named = [row._replace(id=row.where) for row in clean]
+    return checked(split, named, partial(_defect, labels), bad, problems, kept=False)
+
+
+def _defect(labels: tuple[str, ...], row: Row) -> Defect:
+    if row.uneven:
+        return "fields", row.uneven
+    if not all(map(lines.is_seen, row.texts)):
+        return "empty text", f"the text has no visible characters: {row.texts!r}"
+    if not row.label:
+        return "no label", "the row has no label"
+    if row.label not in labels:
+        return "unknown label", f"the label {row.label!r} does not occur in the training set ({', '.join(labels)})"
+    return None
 
 
 def with_valid(
@@ -288,7 +279,7 @@ def with_valid(
             rows[split] = [row for row, side in zip(train, sides, strict=True) if side == {True}]
             shared = [row for row, side in zip(train, sides, strict=True) if len(side) > 1]
             what = f"the phrase is a part of sentences in train and of sentences in {split}"
-            problems += [Problem("train", row.where, row.where, SHARED, what, "left out") for row in shared]
+            problems += [Problem("train", row.where, row.id, SHARED, what, "left out") for row in shared]
     order = ("train", "valid", "test")
     return {split: rows[split] for split in (*order, *(split for split in rows if split not in order))}
 
@@ -403,8 +394,7 @@ def write(
     ids, counts = dictionary.ids(), dict[str, dict[str, Any]]()
     for split, part in rows.items():
         items = [[[ids.get(word, UNKNOWN) for word in text] for text in row] for row in texts[split]]
-        names = [(row.id if split.startswith("glue") else row.where, row.label) for row in part]
-        examples = ((name, item, label) for (name, label), item in zip(names, items, strict=True))
+        examples = ((row.id, item, row.label) for row, item in zip(part, items, strict=True))
         marks = 3 if pairs else 1  # `<s> a </s> b </s>`, or `a </s>`
         counts[split] = write_split(folder, split, examples, len(dictionary), labels, options.length, marks)
         counts[split]["labels"] = dict(Counter(row.label for row in part if row.label is not None))

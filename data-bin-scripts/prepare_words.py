@@ -50,7 +50,9 @@ def prepare(folder: Path, output: Path, types: int) -> None:
     """
     if output.resolve() in (folder.resolve(), *folder.resolve().parents):
         raise CorpusError(f"--output {output}: this would replace the text in {folder}. Name another folder.")
-    files = {split: find(folder, split) for split in ("train", "valid", "test")}
+    names = {split: (f"wiki.{split}.tokens", f"{split}.txt") for split in ("train", "valid", "test")}
+    cure = "Give the text of each split one of its names."
+    files = {split: path for split, both in names.items() if (path := lines.only_file(folder, both, cure))}
     with whole_folder(output) as partial:
         known: set[str] = set()
         splits = {split: copy(path, partial / f"{split}.txt", known, split) for split, path in files.items()}
@@ -63,21 +65,6 @@ def prepare(folder: Path, output: Path, types: int) -> None:
     for split, count in splits.items():
         print(f"{split}: {count['lines']:,} lines, {count['tokens']:,} tokens, {count['unknown']:,} unknown words")
     print(f"The training text has {number:,} types. Types and tokens include <eos>.")
-
-
-def find(folder: Path, split: str) -> Path:
-    """Return the file of a split; prefer a plain file to a compressed one, because the downloader keeps both.
-
-    Raises:
-        CorpusError: The split has no file, or two files of different names.
-    """
-    names = (f"wiki.{split}.tokens", f"{split}.txt")
-    files = [path for name in names if (path := lines.there(folder / name))]
-    if len(files) != 1:
-        others = ", ".join(sorted(path.name for path in folder.glob("*"))[:10]) or "nothing"
-        what = f"the folder must have either {' or '.join(names)} (plain or .gz), but it has {others}"
-        raise CorpusError(f"{folder}: {what}. Give the {split} text one of these names.")
-    return files[0]
 
 
 def copy(path: Path, target: Path, known: set[str], split: str) -> dict[str, int]:

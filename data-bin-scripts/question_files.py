@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from corpora import keys, lines
-from corpora.lines import DAMAGED, opened, there
+from corpora.lines import DAMAGED, only_file, opened
 from prepared import Problem
 from shared import CorpusError
 
@@ -44,7 +44,6 @@ class Question(NamedTuple):
     id: str
     where: str
     article: int
-    title: str
     context: str
     text: str
     answers: tuple[Answer, ...] = ()
@@ -97,7 +96,7 @@ def _squad(path: Path, malformed: list[Question]) -> Iterator[Question]:
         title = str(article.get("title") or article.get("id") or "")
         for index, part in enumerate(parts):
             name = f"article {number + 1}, paragraph {index + 1}"
-            empty = Question(name, f"{path.name}: {name} ({title})", number, title, "", "")
+            empty = Question(name, f"{path.name}: {name} ({title})", number, "", "")
             try:
                 empty = empty._replace(context=_field("the paragraph", part, "context", str))
                 entries = _field("the paragraph", part, "qas", list)
@@ -145,7 +144,7 @@ def _lines(sources: Path) -> Iterator[Question]:
     for (number, sentence), (_, question) in zip(sentences, questions, strict=True):
         text, name = sentence.strip(), f"{stem}:{number}"
         article = numbers.setdefault(text, len(numbers))
-        yield Question(name, f"{sources.name}:{number}", article, "", text, question.strip())
+        yield Question(name, f"{sources.name}:{number}", article, text, question.strip())
 
 
 def find(folder: Path, flags: str, names: Sequence[str] = NAMES) -> dict[str, Path]:
@@ -160,17 +159,9 @@ def find(folder: Path, flags: str, names: Sequence[str] = NAMES) -> dict[str, Pa
     files = dict[str, Path]()
     for split, words in WORDS.items():
         candidates = [name.format(word) for word in words for name in names]
-        paths = [path for name in candidates if (path := there(folder / name))]
-        if len(paths) > 1:
-            both = f"both {paths[0].name} and {paths[1].name} for {split}"
-            raise CorpusError(f"{folder} has {both}. Give the files with {flags}.")
-        if not paths and split != "test":
-            expected = ", ".join(name.format(word) for word in words for name in names[:2])
-            existing = ", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "nothing"
-            problem = f"the folder has no file for {split} ({expected}, plain or .gz); it holds {existing}"
-            raise CorpusError(f"{folder}: {problem}. Give the files with {flags}.")
-        if paths:
-            files[split] = paths[0]
+        cure = f"Give the files with {flags}."
+        if path := only_file(folder, candidates, cure, needed=split != "test"):
+            files[split] = path
     return files
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .attention import KeyValueCache, SelfAttention
     from .encodings import Composition, StackShape, build, names
-    from .hub import CausalLM, MaskedLM
+    from .hub import LanguageModel
     from .positions import Positions
     from .stack import Norms, Stack
 
@@ -59,7 +59,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_MODULES})
 
 
-def load(source: str | Path) -> MaskedLM | CausalLM:
+def load(source: str | Path) -> LanguageModel:
     """Load a masked language model or a language model in plain torch, in evaluation mode.
 
     `model(input_ids, attention_mask)` returns logits. `fairseq_posenc.hub.load` says which ids the model takes.
@@ -86,7 +86,7 @@ class _Folders(list[str]):
         if not _fairseq_is_imported():
             return super().__contains__(folder)
         _register()
-        return bool(import_module(".compat.command_line", __name__).is_this_copy(Path(str(folder))))
+        return bool(import_module(".compat.commands", __name__).is_this_copy(Path(str(folder))))
 
 
 def _fairseq_is_imported() -> bool:

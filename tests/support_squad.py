@@ -15,10 +15,11 @@ import prepare_spans
 import torch
 from integration import support
 
-from fairseq_posenc.hub import MaskedLM, ModelConfig
+from fairseq_posenc.data.words import MASK
+from fairseq_posenc.hub import LanguageModel, ModelConfig
 from fairseq_posenc.hub.checkpoint import save
 from fairseq_posenc.hub.convert import Report
-from fairseq_posenc.hub.pretrained import MASK, SPECIALS, Pretrained
+from fairseq_posenc.hub.ids import SPECIALS, Pretrained
 
 LETTERS = "bcdefghijklmnop"  # no "a", because it is an article
 WORDS = ["what", "?", "(", ")", *LETTERS]
@@ -61,7 +62,7 @@ def checkpoint(
     """Write the checkpoint of a random model, with its dict.txt."""
     config = ModelConfig(layers, dim, 2 * dim, 2, LENGTH, len(WORDS) + 5, pos_enc, mask=len(WORDS) + 4)
     torch.manual_seed(1)
-    tensors = {name: tensor for name, tensor in MaskedLM(config).state_dict().items() if name != "lm_head.weight"}
+    tensors = {name: tensor for name, tensor in LanguageModel(config).state_dict().items() if name != "lm_head.weight"}
     save(Pretrained(config, tensors, [*SPECIALS, *WORDS, MASK]), Report(), folder, folder)
     return folder / "checkpoint.pt"
 

@@ -15,10 +15,11 @@ from fairseq.data.encoders.gpt2_bpe_utils import get_encoder
 from integration import support
 from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
 
-from fairseq_posenc.hub import MaskedLM, ModelConfig
+from fairseq_posenc.data.words import MASK
+from fairseq_posenc.hub import LanguageModel, ModelConfig
 from fairseq_posenc.hub.checkpoint import save
 from fairseq_posenc.hub.convert import Report
-from fairseq_posenc.hub.pretrained import MASK, SPECIALS, Pretrained
+from fairseq_posenc.hub.ids import SPECIALS, Pretrained
 
 #: Texts as ids, split by this project's own tools.
 Cut = Callable[[str], list[int]]
@@ -87,7 +88,7 @@ def checkpoint(pieces: list[str], folder: Path, **more: Any) -> Path:
     """Write the checkpoint of a random model for these pieces, next to dict.txt."""
     config = ModelConfig(1, 8, 8, 2, 32, len(pieces) + 5, mask=len(pieces) + 4, **more)
     torch.manual_seed(1)
-    tensors = {name: tensor for name, tensor in MaskedLM(config).state_dict().items() if name != "lm_head.weight"}
+    tensors = {name: tensor for name, tensor in LanguageModel(config).state_dict().items() if name != "lm_head.weight"}
     save(Pretrained(config, tensors, [*SPECIALS, *pieces, MASK]), Report(), folder, folder)
     return folder / "checkpoint.pt"
 

@@ -59,6 +59,23 @@ def there(path: Path, ends: Iterable[str] = (".gz",)) -> Path | None:
     return next((file for end in ("", *ends) if (file := path.with_name(f"{path.name}{end}")).is_file()), None)
 
 
+def only_file(folder: Path, names: Iterable[str], cure: str, *, needed: bool = True) -> Path | None:
+    """Return the only file in a folder that has one of these names, plain or .gz, or None if it is not needed.
+
+    Args:
+        cure: Sentence that says what the user can do.
+    Raises:
+        CorpusError: There are several of these files, or none although one is needed.
+    """
+    files = [path for name in names if (path := there(folder / name))]
+    if len(files) > 1:
+        raise CorpusError(f"{folder} has both {files[0].name} and {files[1].name}, which hold the same split. {cure}")
+    if needed and not files:
+        existing = ", ".join(sorted(path.name for path in folder.glob("*"))[:10]) or "nothing"
+        raise CorpusError(f"{folder} has none of {', '.join(names)} (plain or .gz); it holds {existing}. {cure}")
+    return files[0] if files else None
+
+
 def damaged(path: Path, line: int, error: Exception) -> CorpusError:
     """Return the error for a file that cannot be read beyond this line."""
     what = f"the file is damaged or incomplete from here on ({error}). Fetch the file again."

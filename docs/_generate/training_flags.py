@@ -6,11 +6,11 @@ The rows come from the dataclasses from which fairseq makes its flags.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from fairseq_posenc.compat import checkpoint_names, flags, resuming
 from fairseq_posenc.compat.registration import register
 
 #: The page that says more about a flag.
@@ -22,13 +22,11 @@ DETAILS = {
     "--pos-enc-no-decay": "encodings/index.md",
     "--pos-enc-path": "speed.md#paths",
     "--pos-enc-random": "positions.md",
-    "--allow-checkpoint-names": "fairseq-corrections.md#which-checkpoints-can-be-loaded",
     "--attend-within": "masked-lm.md",
     "--encoder-from": "question-generation.md#the-model",
     "--mem-length": "language-models.md",
     "--metrics": "fine-tuning.md",
     "--pretrained": "fine-tuning.md#glue-with-fairseqs-commands",
-    "--restore-previous": "tutorial.md#continue-after-a-kill",
     "--rouge-variant": "question-generation.md",
     "--segments": "fine-tuning.md",
 }
@@ -72,8 +70,8 @@ def all_flags() -> list[Flag]:
             flag = found.setdefault(name, Flag(name, [], [], field.metadata["help"]))
             flag.owners.append(owner)
             flag.defaults.extend([field.default] if field.default not in flag.defaults else [])
-    theirs = {name for _, cls, _ in classes if cls.__module__.startswith("fairseq.") for name in flags.of_class(cls)}
-    return [flag for name, flag in found.items() if name in DETAILS or name not in theirs] + [*_of_commands()]
+    theirs = {name for _, cls, _ in classes if cls.__module__.startswith("fairseq.") for name in _flags_of(cls)}
+    return [flag for name, flag in found.items() if name in DETAILS or name not in theirs]
 
 
 def _classes() -> Iterator[tuple[str, type, type | None]]:
@@ -94,17 +92,17 @@ def _classes() -> Iterator[tuple[str, type, type | None]]:
                 yield f"--{kind.replace('_', '-')} {name}", cls, options.get(name)
 
 
-def _of_commands() -> Iterator[Flag]:
-    """Yield the flags that the plugin adds to fairseq's commands, whatever the model."""
-    adders: dict[str, Callable[[Any], None]] = {
-        "all commands": checkpoint_names.add_flag,
-        "fairseq-train": resuming.add_flag,
-    }
-    for owner, add in adders.items():
-        parser = argparse.ArgumentParser(add_help=False)
-        add(parser)
-        for action in parser._actions:
-            yield Flag(action.option_strings[0], [owner], [action.default], str(action.help))
+def _flags_of(cls: type) -> set[str]:
+    """Return the flags that a class of fairseq adds to a command."""
+    from fairseq.dataclass.utils import gen_parser_from_dataclass
+
+    parser = argparse.ArgumentParser(add_help=False)
+    with contextlib.suppress(Exception):  # some classes need flags of other classes, or packages that are missing
+        if hasattr(cls, "add_args"):
+            cls.add_args(parser)
+        elif hasattr(cls, "__dataclass"):
+            gen_parser_from_dataclass(parser, getattr(cls, "__dataclass")())
+    return {option for action in parser._actions for option in action.option_strings}
 
 
 def _owners(flag: Flag) -> str:

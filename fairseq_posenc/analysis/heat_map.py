@@ -14,8 +14,7 @@ from torch import Tensor
 
 from ..core.base import PositionEncoding
 from ..core.factors import FactoredBias
-from ..core.relative_bias import RelativeBias
-from ..core.relative_table import RelativeTable
+from ..core.relative import RelativeBias, RelativeTable
 from ..core.tables import of_layer
 from ..encodings.cope import Cope
 from ..encodings.learned import Learned

@@ -20,11 +20,13 @@ from torch import Tensor
 from ..attention import Projected
 from ..attention.formula import explicit_weights, logits
 from ..attention.module import SelfAttention
+from ..compat.checkpoints import data_beside
 from ..compat.registration import register
 from ..core.base import PositionEncoding
-from ..core.compose import Composition, LayerCall
+from ..core.compose import Composition, LayerView
 from ..core.quiet import without
 from ..core.reading import colon_problem
+from ..core.refusal import described
 
 
 class FigureError(ValueError):
@@ -96,8 +98,9 @@ def load(checkpoint: str | Path, data: Path | None = None, side: str | None = No
     Args:
         checkpoint: Checkpoint of a model with a posenc_* architecture, such as a masked language model or a translation
             model.
-        data: Folder of the dictionaries and of the text; None for the folder that was used in training. If that folder
-            is missing, the model is loaded without its task, and figures that need text are refused.
+        data: Folder of the dictionaries and of the text; None for the folder that was used in training, which is also
+            looked for beside the checkpoint. If that folder is missing, the model is loaded without its task, and
+            figures that need text are refused.
         side: `encoder` or `decoder`. None chooses the encoder, or the decoder if only the decoder has a position
             encoding of this package.
 
@@ -108,6 +111,8 @@ def load(checkpoint: str | Path, data: Path | None = None, side: str | None = No
     register()
     from fairseq import checkpoint_utils
 
+    if not Path(checkpoint).is_file():
+        raise FigureError(f"--checkpoint {checkpoint}: there is no such file. Give a checkpoint of fairseq-train.")
     if data and (problem := colon_problem(data)):
         raise FigureError(f"--data {data}: {problem}")
     overrides = {"data": str(data)} if data else {}
@@ -115,9 +120,11 @@ def load(checkpoint: str | Path, data: Path | None = None, side: str | None = No
         (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
         missing = ""
     except FileNotFoundError as error:
-        if data or not Path(checkpoint).exists():
-            raise FigureError(f"{checkpoint}: {error}.") from error
-        model, task, missing = _without_dictionary(checkpoint), None, str(error)
+        if data:
+            raise FigureError(f"--data {data}: {described(error)}") from error
+        if (beside := data_beside(checkpoint)) is not None:
+            return load(checkpoint, beside, side)
+        model, task, missing = _without_dictionary(checkpoint), None, described(error).rstrip(".")
     model.eval()
     stacks = {name: stack for name in ("encoder", "decoder") if (stack := _with_encoding(getattr(model, name, None)))}
     if not stacks or side not in (None, *stacks):
@@ -259,9 +266,9 @@ def first_columns(stack: Stack, split: str, texts: int, layer: int, columns: int
 
 
 @contextmanager
-def watched(attention: SelfAttention) -> Iterator[list[tuple[Projected, LayerCall]]]:
+def watched(attention: SelfAttention) -> Iterator[list[tuple[Projected, LayerView]]]:
     """Record in a `with` block the queries, the keys and the encoding's hooks of each forward call of a layer."""
-    calls: list[tuple[Projected, LayerCall]] = []
+    calls: list[tuple[Projected, LayerView]] = []
     attention.watch = lambda projected, call: calls.append((projected, call))
     try:
         yield calls

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..core.compose import LayerCall
+from ..core.compose import LayerView
 from ..core.refusal import InputError
 from ..ops.compiled import eagerly
 from ..ops.precision import HALF
@@ -84,7 +84,7 @@ class PathRefusedError(InputError):
     """Say why the path `fused` or `compiled`, which the caller requested, cannot be used."""
 
 
-def choose(x: Projected, call: LayerCall, mode: Mode, path: str = "auto", device: torch.device | None = None) -> Choice:
+def choose(x: Projected, call: LayerView, mode: Mode, path: str = "auto", device: torch.device | None = None) -> Choice:
     """Return the path for one layer.
 
     Args:
@@ -119,38 +119,38 @@ def choose(x: Projected, call: LayerCall, mode: Mode, path: str = "auto", device
     return Choice("explicit", reason if reason == not_compiled else f"{reason}; not compiled: {not_compiled}")
 
 
-def _cannot_fuse(x: Projected, call: LayerCall, mode: Mode) -> str:
+def _cannot_fuse(x: Projected, call: LayerView, mode: Mode) -> str:
     """Return the reason why the fused kernel would give wrong results, or an empty text if the kernel is exact."""
     if mode.need_weights:
         return "the caller needs the attention weights"
     for hook, text in UNFUSED.items():
-        if call.view.has(hook):
+        if call.has(hook):
             return text
     if _biased(call) and x.q.dtype in HALF:
         return "the kernel would round the position terms to half precision"
     return ""
 
 
-def _biased(call: LayerCall) -> bool:
-    return call.view.has("bias") or call.view.has("content_bias")
+def _biased(call: LayerView) -> bool:
+    return call.has("bias") or call.has("content_bias")
 
 
-def _cannot_compile(call: LayerCall, mode: Mode) -> str:
+def _cannot_compile(call: LayerView, mode: Mode) -> str:
     """Return the reason why torch cannot compile this attention, or an empty text if it can, as far as is known."""
     if mode.need_weights:
         return "the caller needs the attention weights"
     if not eagerly():
         return "torch traces or transforms the model"
-    if call.view in call.positions.compiled:  # activation checkpointing runs a layer again, on the same path
+    if call.key in call.positions.compiled:  # activation checkpointing runs a layer again, on the same path
         return ""
-    return call.view.encoding.uncompiled
+    return call.encoding.uncompiled
 
 
-def _better_eager(call: LayerCall) -> str:
+def _better_eager(call: LayerView) -> str:
     return "a single query has few logits" if call.positions.query_length == 1 else ""
 
 
-def _not_fused_on_gpu(x: Projected, call: LayerCall, mode: Mode) -> str:
+def _not_fused_on_gpu(x: Projected, call: LayerView, mode: Mode) -> str:
     """Return the reason why the fused kernel is not the best path on a GPU, or an empty text if it is.
 
     With a bias, the kernel reads a mask of all pairs from memory, and so takes more time and memory than the compiled
@@ -163,7 +163,7 @@ def _not_fused_on_gpu(x: Projected, call: LayerCall, mode: Mode) -> str:
     return ""
 
 
-def _better_explicit(x: Projected, call: LayerCall, mode: Mode) -> str:
+def _better_explicit(x: Projected, call: LayerView, mode: Mode) -> str:
     """Return the reason why the fused kernel would not be faster on a CPU, or an empty text if it would be.
 
     On a CPU, torch uses a fused kernel only without dropout and without gradients of the bias.

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..core.compose import LayerCall
+from ..core.compose import LayerView
 from ..ops.compiled import own_gradients
 from ..ops.content import Content, of_values
 from ..ops.precision import HALF, cast, promoted
@@ -25,7 +25,7 @@ SHORT = 16
 BOUNDS = (512, 1024)
 
 
-def attended(x: Projected, call: LayerCall, dropout: float = 0.0, *, exact: bool = False) -> tuple[Tensor, Tensor]:
+def attended(x: Projected, call: LayerView, dropout: float = 0.0, *, exact: bool = False) -> tuple[Tensor, Tensor]:
     """Return the attended values [B, h, Q, D], and the attention weights after dropout, [B, h, Q, K].
 
     A query without any allowed key gets zeros.
@@ -44,7 +44,7 @@ def attended(x: Projected, call: LayerCall, dropout: float = 0.0, *, exact: bool
     return (out if extra is None else out + extra), weights
 
 
-def explicit_weights(x: Projected, call: LayerCall, dtype: torch.dtype | None = None) -> Tensor:
+def explicit_weights(x: Projected, call: LayerView, dtype: torch.dtype | None = None) -> Tensor:
     """Return the attention weights before dropout, [B, h, Q, K], with zeros for queries without an allowed key.
 
     The softmax is computed in at least float32. By default, the weights have the same dtype.
@@ -57,20 +57,20 @@ def explicit_weights(x: Projected, call: LayerCall, dtype: torch.dtype | None = 
     return weights if empty is None else weights.masked_fill(empty, 0.0)
 
 
-def logits(x: Projected, call: LayerCall) -> Tensor:
+def logits(x: Projected, call: LayerView) -> Tensor:
     """Return the logits before the mask, [B, h, Q, K], in at least float32."""
     terms, factor = _terms(x, call), call.row_factor()
     return terms if factor is None else terms * factor.to(terms.dtype)
 
 
-def _terms(x: Projected, call: LayerCall) -> Tensor:
+def _terms(x: Projected, call: LayerView) -> Tensor:
     """Return the sum of all terms of the logits, [B, h, Q, K], in at least float32."""
-    if call.view.has("adapt"):
+    if call.has("adapt"):
         return _adapted(x, call)
     scores = call.scores(*x.raw)
     if scores is not None:
         return _added(promoted(scores), call.additive(*x.raw))
-    content = Content(x.q, x.k, call.view.scale)
+    content = Content(x.q, x.k, call.scale)
     extra = call.additive(*x.raw, content)
     if content.taken:
         assert extra is not None
@@ -78,10 +78,10 @@ def _terms(x: Projected, call: LayerCall) -> Tensor:
     return _added(content.product(), extra)
 
 
-def _adapted(x: Projected, call: LayerCall) -> Tensor:
+def _adapted(x: Projected, call: LayerView) -> Tensor:
     """Return the logits with the terms of `adapt`, which reads content and biases separately."""
     scores, bias = call.scores(*x.raw), call.additive(*x.raw)
-    content = Content(x.q, x.k, call.view.scale).product() if scores is None else promoted(scores)
+    content = Content(x.q, x.k, call.scale).product() if scores is None else promoted(scores)
     assert bias is not None, "a composition refuses `adapt` without a bias"
     return _added(_added(content, bias), call.adapt(content, bias))
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
-from ..core.compose import LayerCall
+from ..core.compose import LayerView
 from ..ops.compiled import VERSIONS, compiled
 from . import formula
 from .choice import Projected
@@ -66,7 +65,7 @@ def _caching_own_gradients() -> contextlib.AbstractContextManager[object]:
 GRAPHS = _Graphs()
 
 
-def attended(x: Projected, call: LayerCall, dropout: float, *, training: bool = False) -> Tensor:
+def attended(x: Projected, call: LayerView, dropout: float, *, training: bool = False) -> Tensor:
     """Return the attended values [B, h, Q, D] by the compiled formula; see `formula.attended`.
 
     In training, the gradient is compiled too, although activation checkpointing first runs without gradients.
@@ -74,7 +73,7 @@ def attended(x: Projected, call: LayerCall, dropout: float, *, training: bool = 
     Raises:
         CompileFailedError: Torch could not compile the formula or its gradient.
     """
-    bare = LayerCall(call.view, call.positions.for_graphs, call.layers)
+    bare = call.bound(call.positions.for_graphs, call.layers)
     _mark(x, bare)
     before, random = GRAPHS.count, _random_state(x.q.device) if dropout else None
     try:
@@ -91,7 +90,7 @@ def attended(x: Projected, call: LayerCall, dropout: float, *, training: bool = 
     return out if empty is None else out.masked_fill(empty, 0.0)
 
 
-def _mark(x: Projected, call: LayerCall) -> None:
+def _mark(x: Projected, call: LayerView) -> None:
     """Mark the axes of all tensors as fixed or not.
 
     Otherwise, sizes that are equal by chance in the first batch, such as its length and the head width, would be equal
@@ -106,14 +105,14 @@ def _mark(x: Projected, call: LayerCall) -> None:
         torch._dynamo.maybe_mark_dynamic(tensor, list(range(tensor.dim())))
 
 
-def _attended(x: Projected, call: LayerCall, dropout: str) -> Tensor:
+def _attended(x: Projected, call: LayerView, dropout: str) -> Tensor:
     """Return the attended values. The probability is a text, because a graph would take a number for a variable."""
     if not torch.compiler.is_compiling():
         raise CompileFailedError("torch.compile is switched off, for example by TORCHDYNAMO_DISABLE")
     return formula.attended(x, call, float(dropout))[0]
 
 
-def _try_gradient(x: Projected, call: LayerCall, dropout: str) -> None:
+def _try_gradient(x: Projected, call: LayerView, dropout: str) -> None:
     """Run the backward pass of a new graph once, because torch compiles the gradient only when it is first needed.
 
     An error in the backward pass of the model could not be handled. Neither the random numbers of the model nor
@@ -135,10 +134,10 @@ def _try_gradient(x: Projected, call: LayerCall, dropout: str) -> None:
         raw_q, raw_k = (None if tensor is None else copy(tensor) for tensor in (x.raw_q, x.raw_k))
         own = Projected(copy(x.q), copy(x.k), copy(x.v), raw_q, raw_k, x.positioned)
         layers = {
-            name: replace(layer, tensors={key: copy(t) for key, t in layer.tensors.items()})
+            name: layer.with_tensors({key: copy(t) for key, t in layer.tensors.items()})
             for name, layer in call.layers.items()
         }
-        again = compiled(_attended, backend=GRAPHS)(own, LayerCall(call.view, call.positions, layers), dropout)
+        again = compiled(_attended, backend=GRAPHS)(own, call.bound(call.positions, layers), dropout)
         inputs = [tensor for tensor in copies.values() if tensor.requires_grad]
         torch.autograd.grad(again, inputs, torch.zeros_like(again), allow_unused=True)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
-from ..core.compose import Composition, LayerCall, LayerView
+from ..core.compose import Composition, LayerView
 from ..positions import Positions
 from .agreement import Size, check_past, check_tokens
 from .cache import KeyValueCache
@@ -33,7 +33,7 @@ class SelfAttention(nn.Module):
     """
 
     #: Function for analyses, which each forward pass calls with the queries, the keys and the encoding's hooks.
-    watch: Callable[[Projected, LayerCall], None] | None = None
+    watch: Callable[[Projected, LayerView], None] | None = None
 
     def __init__(
         self, dim: int, heads: int, *, dropout: float = 0.0, bias: bool = True, batch_first: bool = True
@@ -113,7 +113,7 @@ class SelfAttention(nn.Module):
         self,
         x: Tensor,
         positions: Positions,
-        tensors: Mapping[str, Tensor],
+        tensors: Mapping[str, Mapping[str, Tensor]],
         *,
         memory: Tensor | None = None,
         cache: KeyValueCache | None = None,
@@ -124,7 +124,7 @@ class SelfAttention(nn.Module):
         Args:
             x: The new tokens, [B, T, d] (or [T, B, d]).
             positions: Positions of the T queries and K keys.
-            tensors: The tensors of this layer that the encoding's `per_layer` returned.
+            tensors: The tensors of this layer that the composition's `per_layer` returned, by the names of encodings.
             memory: States of earlier segments, [B, M, d] (or [M, B, d]), at columns 0 to M-1. If there is a cache,
                 memory may be given only while the cache is empty.
             cache: The cache with the K - T earlier columns, to which the new columns are appended.
@@ -134,9 +134,10 @@ class SelfAttention(nn.Module):
             The output, shaped as x, and the attention weights [B, h, T, K] or None.
         """
         self._check(x, positions, memory, cache)
-        call = self.view.at(positions, tensors)
+        view = self.view
+        call = view.at(positions, tensors)
         k_in = v_in = x if memory is None else torch.cat([memory, x], 1 if self.batch_first else 0)
-        compressed = self.view.has("compress")
+        compressed = view.has("compress")
         if compressed:
             if cache is not None:
                 raise ValueError("compressed keys cannot be cached: leave the cache out")
@@ -156,7 +157,7 @@ class SelfAttention(nn.Module):
         )
         return self.out_proj(self._merge(attended)), weights
 
-    def _compressed(self, x: Tensor, call: LayerCall) -> tuple[Tensor, Tensor]:
+    def _compressed(self, x: Tensor, call: LayerView) -> tuple[Tensor, Tensor]:
         """Return the compressed inputs of keys and of values, [B, K', d] (or [K', B, d]) each.
 
         Padding is replaced by zeros before the encoding compresses the inputs.
@@ -181,11 +182,11 @@ class SelfAttention(nn.Module):
 
     def _check(self, x: Tensor, positions: Positions, memory: Tensor | None, cache: KeyValueCache | None) -> None:
         """Raise ValueError if tokens, memory or cache do not fit the positions, or the positions the encoding."""
-        if not positions.fits(self.view.encoding):
-            self.view.encoding.check_capabilities(positions)
-        tokens = self._size(x)
+        view, tokens = self.view, self._size(x)
+        if not positions.fits(view.encoding):
+            view.encoding.check_capabilities(positions)
         check_tokens(tokens, positions)
-        check_past(tokens, None if memory is None else self._size(memory), cache, positions, layer=self.view.index)
+        check_past(tokens, None if memory is None else self._size(memory), cache, positions, layer=view.index)
 
     def _size(self, x: Tensor) -> Size:
         """Return the numbers of samples and columns of a tensor [B, T, d] or [T, B, d]."""

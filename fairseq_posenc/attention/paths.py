@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ..core.compose import LayerCall
+from ..core.compose import LayerView
 from ..ops.precision import promoted
 from . import formula, graphs, windows
 from .choice import Choice, Mode, PathRefusedError, Projected, choose
@@ -32,7 +32,7 @@ WITH_MASK = {
 
 def attend(
     x: Projected,
-    call: LayerCall,
+    call: LayerView,
     *,
     training: bool = False,
     dropout: float = 0.0,
@@ -65,7 +65,7 @@ def attend(
     if need_weights:
         return formula.attended(x, call, dropout, exact=True)
 
-    def on_path(x: Projected, call: LayerCall) -> Tensor:
+    def on_path(x: Projected, call: LayerView) -> Tensor:
         if choice.path == "compiled":
             return _compiled(x, call, mode, path)
         return _fused(x, call, dropout) if choice.path == "fused" else formula.attended(x, call, dropout)[0]
@@ -74,7 +74,7 @@ def attend(
     return on_path(x, call) if out is None else out, None
 
 
-def _compiled(x: Projected, call: LayerCall, mode: Mode, path: str) -> Tensor:
+def _compiled(x: Projected, call: LayerView, mode: Mode, path: str) -> Tensor:
     """Compute attention by the compiled formula or, if torch cannot compile it, by the explicit one."""
     try:
         out = graphs.attended(x, call, mode.dropout, training=mode.training)
@@ -82,14 +82,14 @@ def _compiled(x: Projected, call: LayerCall, mode: Mode, path: str) -> Tensor:
         if path == "compiled":
             raise PathRefusedError(f"path=compiled is not possible here, because {error}: use path=auto") from error
         out, _ = formula.attended(x, call, mode.dropout)  # if this raises, the error was not one of the compiler
-        call.view.encoding.uncompiled = f"torch could not compile it ({error})"
+        call.encoding.uncompiled = f"torch could not compile it ({error})"
         _log_once(call, choose(x, call, mode, path), logging.WARNING)
     else:
-        call.positions.compiled.add(call.view)
+        call.positions.compiled.add(call.key)
     return out
 
 
-def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
+def _fused(x: Projected, call: LayerView, dropout: float) -> Tensor:
     """Compute attention by `scaled_dot_product_attention`, with the biases as a 4-D float mask.
 
     Torch uses a fused kernel even if the mask has four axes.
@@ -100,7 +100,7 @@ def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
     if factor is not None:  # the factor multiplies the sum of the product and the biases
         q = (promoted(q) * factor).to(q.dtype)
         bias = None if bias is None else bias * factor
-    settings: dict[str, Any] = {"scale": call.view.scale, "dropout_p": dropout}
+    settings: dict[str, Any] = {"scale": call.scale, "dropout_p": dropout}
     mask: Tensor | None
     if bias is None:
         square = positions.query_length == positions.key_length
@@ -121,9 +121,9 @@ def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
     return attended if positions.empty_rows is None else attended.masked_fill(positions.empty_rows, 0.0)
 
 
-def _log_once(call: LayerCall, choice: Choice, level: int = logging.INFO) -> None:
+def _log_once(call: LayerView, choice: Choice, level: int = logging.INFO) -> None:
     """Log the attention path once per stack and reason, instead of once per layer."""
-    encoding = call.view.encoding
+    encoding = call.encoding
     if choice in encoding.logged:
         return
     encoding.logged.add(choice)

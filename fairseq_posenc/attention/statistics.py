@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..core.compose import LayerCall, LayerView
+from ..core.compose import LayerView
 from ..positions import Positions
 from .choice import Projected
 from .formula import logits
@@ -44,7 +44,7 @@ class LayerStatistics:
         view = self.attention.view
         return f"{'decoder' if view.encoding.stack.causal else 'encoder'}_{view.index}"
 
-    def add(self, x: Projected, call: LayerCall) -> None:
+    def add(self, x: Projected, call: LayerView) -> None:
         """Add one forward pass. The attention is computed explicitly, whatever path the layer takes itself."""
         largest, entropy, rows = _of_pass(x, call)
         self.largest = torch.maximum(self.largest, largest.double())
@@ -78,8 +78,8 @@ def table_norm(view: LayerView) -> Tensor:
     in which their encoding is active.
     """
     squares = [torch.zeros((), dtype=torch.float64)]
-    for name, rank in view.ranks.items():
-        member = view.encoding.members[name]
+    for name, member in view.members.items():
+        rank = view.layers[name].rank
         for parameter, values in member.learned.items():
             part = values[(rank - 1) % len(values)] if parameter in member.layer_tables else values
             squares.append(part.double().square().sum())
@@ -87,7 +87,7 @@ def table_norm(view: LayerView) -> Tensor:
 
 
 @torch.no_grad()
-def _of_pass(x: Projected, call: LayerCall) -> tuple[Tensor, Tensor, Tensor]:
+def _of_pass(x: Projected, call: LayerView) -> tuple[Tensor, Tensor, Tensor]:
     """Return three numbers over all rows [B, h, Q] except those of `_ignored`: the largest logit, the sum of the
     entropies, and the number of rows."""
     scores = logits(x, call).expand(x.q.shape[0], x.q.shape[1], -1, -1)

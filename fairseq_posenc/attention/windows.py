@@ -9,13 +9,12 @@ Legend: B batch, h heads, Q queries, K keys, D head width.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from ..core.compose import LayerCall
+from ..core.compose import LayerView
 from ..positions import Positions
 from .choice import Projected
 
@@ -32,7 +31,7 @@ class Block(NamedTuple):
     end: int
 
 
-def attended(x: Projected, call: LayerCall, attend: Callable[[Projected, LayerCall], Tensor]) -> Tensor | None:
+def attended(x: Projected, call: LayerView, attend: Callable[[Projected, LayerView], Tensor]) -> Tensor | None:
     """Return the attended values [B, h, Q, D] block by block, or None if blocks would be wrong or save nothing.
 
     Blocks are computed only if every encoding of the layer declares `in_blocks`.
@@ -43,7 +42,7 @@ def attended(x: Projected, call: LayerCall, attend: Callable[[Projected, LayerCa
     blocks = list(_blocks(positions))
     if 2 * max(block.end - block.begin for block in blocks) > positions.key_length:
         return None
-    if not all(member.in_blocks for member in call.view.members.values()):
+    if not all(member.in_blocks for member in call.members.values()):
         return None
     parts = [attend(_queries_and_keys(x, block, positions.offset), _call(call, block)) for block in blocks]
     return torch.cat([part[:, :, : block.last - block.first] for part, block in zip(parts, blocks, strict=True)], 2)
@@ -75,13 +74,11 @@ def _queries_and_keys(x: Projected, block: Block, offset: int) -> Projected:
     return Projected(q, k, v, queries(x.raw_q), keys(x.raw_k))
 
 
-def _call(call: LayerCall, block: Block) -> LayerCall:
+def _call(call: LayerView, block: Block) -> LayerView:
     """Return the hooks of a block: the columns count from its first key, and so do the results of `project_input`."""
-    part = call.positions.part(block.first, block.begin, block.end)
-    layers = {}
+    layers = dict(call.layers)
     for name, layer in call.layers.items():
-        tensors = dict(layer.tensors)
-        if "project_input" in tensors:
-            tensors["project_input"] = tensors["project_input"][:, :, block.begin : block.end]
-        layers[name] = replace(layer, tensors=tensors)
-    return LayerCall(call.view, part, layers)
+        if "project_input" in layer.tensors:
+            part = layer.tensors["project_input"][:, :, block.begin : block.end]
+            layers[name] = layer.with_tensors({**layer.tensors, "project_input": part})
+    return call.bound(call.positions.part(block.first, block.begin, block.end), layers)

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..compat import checkpoint_names
 from ..compat.checkpoints import CheckpointError, load_model
 from ..core.arguments import Parser
+from ..core.refusal import described
 from ..core.words import visible
 from ..core.writing import whole
 
@@ -182,7 +182,6 @@ def _parser() -> Parser:
     parser.add_argument(
         "--checkpoint-upper-bound", type=int, metavar="N", help="Ignore checkpoints after epoch N or update N."
     )
-    checkpoint_names.add_flag(parser)
     return parser
 
 
@@ -221,14 +220,13 @@ def main(argv: list[str]) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
     try:
-        with checkpoint_names.allowing((args.allow_checkpoint_names or "").split(",")):
-            paths = _inputs(parser, args)
-            _refuse_overwriting(args.output, paths)
-            state = average_checkpoints(paths)
-            with whole(args.output) as partial:
-                torch.save(state, partial)
+        paths = _inputs(parser, args)
+        _refuse_overwriting(args.output, paths)
+        state = average_checkpoints(paths)
+        with whole(args.output) as partial:
+            torch.save(state, partial)
     except (CheckpointError, OSError) as error:
-        print(f"average: {visible(error)}", file=sys.stderr)
+        print(f"average: {visible(described(error))}", file=sys.stderr)
         return 1
     print(f"average: wrote {args.output}, the mean of {', '.join(str(path) for path in paths)}")
     return 0

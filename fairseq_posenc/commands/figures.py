@@ -13,7 +13,9 @@ from ..analysis.style import Row, save
 from ..analysis.trained import FigureError, Stack, load, told_apart
 from ..compat.checkpoints import CheckpointError
 from ..core.arguments import Parser
+from ..core.refusal import described
 from ..core.words import visible
+from . import bounded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -173,18 +175,6 @@ examples:
 Each figure is written as NAME.png and NAME.pdf, and its data as NAME.csv."""
 
 
-def _whole(least: int) -> Callable[[str], int]:
-    """Return a function that parses an integer and refuses values below `least`."""
-
-    def number(text: str) -> int:
-        value = int(text)
-        if value < least:
-            raise argparse.ArgumentTypeError(f"the number must be at least {least}, not {value}")
-        return value
-
-    return number
-
-
 def _parser() -> Parser:
     kinds = "\n".join(f"  {name:<19} {kind.text} ({kind.paper})" for name, kind in KINDS.items())
     parser = Parser(
@@ -213,21 +203,21 @@ def _parser() -> Parser:
         metavar="NAME",
         help="Split of the data to read (default: train for the figure `lengths`, valid for all others).",
     )
-    add("--texts", type=_whole(1), metavar="N", help="Number of texts to read (default: 8).")
-    add("--layer", type=_whole(1), metavar="N", help="Number of the layer, counted from 1 (default: 1).")
-    add("--head", type=_whole(1), metavar="N", help="Number of the head, counted from 1 (default: 1).")
+    add("--texts", type=bounded(1), metavar="N", help="Number of texts to read (default: 8).")
+    add("--layer", type=bounded(1), metavar="N", help="Number of the layer, counted from 1 (default: 1).")
+    add("--head", type=bounded(1), metavar="N", help="Number of the head, counted from 1 (default: 1).")
     defaults = ", ".join(f"{name} {kind.reads['columns']}" for name, kind in KINDS.items() if kind.reads.get("columns"))
-    add("--columns", type=_whole(2), metavar="N", help=f"Number of tokens or distances to show (default: {defaults}).")
+    add("--columns", type=bounded(2), metavar="N", help=f"Number of tokens or distances to show (default: {defaults}).")
     add(
         "--rank",
-        type=_whole(1),
+        type=bounded(1),
         metavar="N",
         help="Rank d_p of the product of position factors, for the figure `rank` without a checkpoint (default: the "
         "width of a head, 32).",
     )
     add(
         "--second-segment",
-        type=_whole(0),
+        type=bounded(0),
         metavar="N",
         help="Position of the first token of a second segment (default: there is only one segment).",
     )
@@ -251,6 +241,6 @@ def main(argv: Sequence[str]) -> int:
             paths = save(picture.figure, picture.rows, options.output, f"{options.name}{end}")
             print("\n".join([*picture.report, f"{paths[0]} (and {paths[1].suffix}, {paths[2].suffix})"]))
     except (FigureError, CheckpointError, OSError, ValueError) as error:
-        print(f"figures: {visible(error)}", file=sys.stderr)
+        print(f"figures: {visible(described(error))}", file=sys.stderr)
         return 1
     return 0

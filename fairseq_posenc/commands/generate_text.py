@@ -14,11 +14,12 @@ from typing import Any
 
 import torch
 
-from ..compat.checkpoints import CheckpointError
+from ..compat.checkpoints import CheckpointError, data_beside
 from ..compat.registration import register
 from ..core.arguments import Parser
 from ..core.quiet import warnings_only
 from ..core.reading import colon_problem, read_lines
+from ..core.refusal import described
 from ..core.words import visible
 from ..data.words import marked
 from ..generation.continuation import continued
@@ -26,6 +27,7 @@ from ..generation.prompts import Text
 from ..generation.sampling import sampler
 from ..hub import tokenizer
 from ..hub.pretrained import dictionary_of, part_of
+from . import bounded
 
 EPILOG = """\
 examples:
@@ -57,20 +59,6 @@ class Row:
     log_probability: float
 
 
-def _number(least: float, most: float = float("inf"), *, whole: bool = False) -> Any:
-    """Return a function for argparse that parses a number and refuses values outside of `least` to `most`."""
-
-    def number(text: str) -> float:
-        value = int(text) if whole else float(text)
-        if not least <= value <= most:
-            limit = f"at least {least:g}" if most == float("inf") else f"from {least:g} to {most:g}"
-            raise argparse.ArgumentTypeError(f"{text} is out of range: the number must be {limit}")
-        return value
-
-    number.__name__ = "whole number" if whole else "number"
-    return number
-
-
 def _parser() -> Parser:
     parser = Parser(
         prog="python -m fairseq_posenc generate-text",
@@ -86,7 +74,7 @@ def _parser() -> Parser:
     prompts.add_argument("--input", type=Path, metavar="FILE", help="File with one prompt per line.")
     add(
         "--length",
-        type=_number(1, whole=True),
+        type=bounded(1),
         default=100,
         metavar="N",
         help="Number of new tokens per text (default: 100).",
@@ -94,22 +82,22 @@ def _parser() -> Parser:
     add("--until-eos", action="store_true", help="End each text before the first </s> that the model generates.")
     add(
         "--temperature",
-        type=_number(0),
+        type=bounded(0, whole=False),
         default=1.0,
         metavar="T",
         help="Number by which the log-probabilities are divided before a token is drawn (default: 1). With 0, the most "
         "probable token is always chosen.",
     )
-    add("--top-k", type=_number(1, whole=True), metavar="N", help="Draw from the N most probable tokens only.")
+    add("--top-k", type=bounded(1), metavar="N", help="Draw from the N most probable tokens only.")
     add(
         "--top-p",
-        type=_number(0, 1),
+        type=bounded(0, 1, whole=False),
         metavar="P",
         help="Draw from the smallest set of most probable tokens whose probabilities sum up to P (from 0 to 1).",
     )
     add(
         "--samples",
-        type=_number(1, whole=True),
+        type=bounded(1),
         default=1,
         metavar="N",
         help="Number of texts per prompt (default: 1).",
@@ -167,6 +155,8 @@ def _dictionary(args: Namespace) -> Path:
         CheckpointError: The file dict.txt is missing.
     """
     path = args.data / "dict.txt" if args.data else dictionary_of(args.checkpoint, part_of(args.checkpoint, "task"))
+    if path is None and (beside := data_beside(args.checkpoint)) is not None:
+        path = beside / "dict.txt"
     if path is None or not path.is_file():
         problem = f"{args.data} has no dict.txt" if args.data else f"there is no dict.txt for {args.checkpoint}"
         raise CheckpointError(f"{problem}. Give the folder of the training data with --data.")
@@ -277,7 +267,7 @@ def main(argv: Sequence[str]) -> int:
                 several = len(prompts) * args.samples > 1
                 print(f"=== prompt {row.prompt}, text {row.sample} ===\n" * several + row.text, flush=True)
     except (CheckpointError, ValueError, OSError) as error:
-        print(f"generate-text: {visible(error)}", file=sys.stderr)
+        print(f"generate-text: {visible(described(error))}", file=sys.stderr)
         return 1
     if args.json:
         print(json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False))

@@ -7,9 +7,11 @@ import json
 import math
 import re
 import sys
+import tomllib
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,7 +30,7 @@ from ..encodings.registry import kind_of
 from ..papers.reading import figures
 from . import whole_models
 
-SENTENCES = 36  # maximum width of the columns of the table that contain sentences
+SENTENCES = 36  # maximum width of the column of the table that contains sentences
 #: Vocabulary size of the architecture for WikiText-103, with </s> and <unk>. Its word parameters are counted, too.
 TYPES = {"posenc_transformer_lm_wt103": 267_735}
 
@@ -48,51 +50,9 @@ _COST = {
 }
 
 
-#: Formulas of the parameter count that no paper prints.
-FORMULAS = {
-    "t5": "32h",
-    "m1": "mn",
-    "m3": "m(2n-1)d/h",
-    "m4[reset=vector]": "m(2n-1)d/h + 2md/h",
-    "learned+m4m": "nd + m(2n-1)d/h",
-    "xl": "md^2 + 2md",
-    "xl[biases=none]": "md^2",
-    "gcdf": "md^2 + 2md",
-    "gcdf[biases=none]": "md^2",
-    "deberta[tie_wr_wt=true]": "m(2n-1)d/h + m(d/h)^2",
-    "deberta[form=original]": "2nd + 2m(d^2 + d)",
-    "tupe[reset=none]": "mnd/h + m(d/h)^2 + m(2n-1)",
-    "tupe[form=original]": "(n+1)d + 2(d^2+d) + 2d + 33h",
-    "tupe[form=original,relative=false]": "(n+1)d + 2(d^2+d) + 2d",
-    "diet-rel": "mh(2n-1)",
-    "diet-rel[share=layer-wise]": "h(2n-1)",
-    "diet-abs[rank=128,share=none]": "2mhn d_p",
-    "diet-abs[rank=128,share=layer-wise]": "2hn d_p",
-}
-#: Labels whose count a paper prints under another label, because it does not say which of two forms it counts.
-PRINTED_AS = {"deberta[tie_wr_wt=true]": "deberta", "tupe[reset=none]": "tupe"}
-_WITHOUT_WIDTH = "the printed number lacks the factor d/h"
-NOTES = {
-    "shaw[share=none]": _WITHOUT_WIDTH,
-    "t5": "one table per stack",
-    "m1": "the heads share their table",
-    "m2[share=none]": "in its text, the paper gives the same number for Shaw, M3 and M4",
-    "m3[share=none]": _WITHOUT_WIDTH,
-    "m4[share=none]": _WITHOUT_WIDTH,
-    "m4[reset=vector]": "two more vectors per layer",
-    "learned+m4m": "called ABS+M4M in the paper",
-    "xl": "each layer has its own u and v",
-    "xl[biases=none]": "without u and v",
-    "gcdf": "each layer has its own u and v",
-    "gcdf[biases=none]": "without u and v",
-    "deberta": "the paper counts only one of the matrices W^R and W^T",
-    "deberta[tie_wr_wt=true]": "one matrix for both terms",
-    "deberta[form=original]": "as in the authors' code, with one table for all layers",
-    "tupe": "the paper counts only one of U^Q and U^K, and not the learned logits theta of [CLS] (option reset)",
-    "tupe[reset=none]": "the paper counts only one of U^Q and U^K; without reset, [CLS] has no learned logits theta",
-    "tupe[form=original]": "TUPE-R as in the authors' code, with reset",
-    "tupe[form=original,relative=false]": "TUPE-A as in the authors' code, with reset",
-}
+#: Formulas that no paper prints, labels that a paper counts under another label, and notes on counts.
+_FACTS: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+FORMULAS, PRINTED_AS, NOTES = (_FACTS[name] for name in ("formulas", "printed_as", "notes"))
 
 
 def rows(chosen: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -264,18 +224,20 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--arch", metavar="NAME", help="Instead, count the parameters of a whole model with this architecture."
     )
-    for flag in MODEL_FLAGS:
-        default = " Default: none." if flag == "--pos-enc" else ""
-        is_name = not flag.endswith("-args")
-        metavar, kind = ("NAME", "Position encoding") if is_name else ("OPTIONS", "Options of the position encoding")
-        text = f"{kind} in the model that --arch names. The flag has the same meaning as in fairseq-train.{default}"
-        parser.add_argument(flag, metavar=metavar, help=text)
+    model = parser.add_argument_group("flags of the model that --arch names, as in fairseq-train")
+    for stack in ("", "-encoder", "-decoder"):
+        where = f" of the {stack[1:]}" if stack else " (default: none)"
+        model.add_argument(f"--pos-enc{stack}", metavar="NAME", help=f"Position encoding{where}.")
+        model.add_argument(f"--pos-enc{stack}-args", metavar="OPTIONS", help="Options of this position encoding.")
     args = parser.parse_args(argv)
     flags = {flag: value for flag in MODEL_FLAGS if (value := getattr(args, _field(flag))) is not None}
     if args.names and args.arch:
         parser.error(f"NAME cannot be used with --arch. Give --pos-enc {args.names[0]} instead.")
     if flags and not args.arch:
-        parser.error(f"{', '.join(flags)} can only be used with --arch. Add --arch NAME.")
+        parser.error(
+            f"{', '.join(flags)} can only be used with --arch. Add --arch NAME, or give an encoding without a flag, "
+            "such as 'shaw[clip=16]', to count it at base size."
+        )
     try:
         for label in args.names:
             at_base_size(label, None, "NAME")
@@ -291,11 +253,10 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _text(rows: list[dict[str, Any]]) -> str:
-    """Return a table of all encodings, and a table of whole models."""
-    head = ["encoding", "options", "count", "printed", "formula", "time", "memory", "printed memory", "note"]
+    """Return a table of all encodings, and a table of whole models; --json has more columns."""
+    head = ["encoding", "options", "count", "printed", "note"]
     lines = [[f"{row[name]:,}" if name == "count" else row[name] for name in head] for row in rows]
-    align = ("left", "left", "right", "right")
-    widths = [SENTENCES if name in ("formula", "note") else None for name in head]
+    align, widths = ("left", "left", "right", "right"), [None, None, None, None, SENTENCES]
     table = tabulate(lines, head, tablefmt="plain", disable_numparse=True, colalign=align, maxcolwidths=widths)
     if not any(row["printed"].endswith("M") for row in rows):
         return table

@@ -12,6 +12,7 @@ from ..analysis.report.runs import read_runs
 from ..analysis.report.tables import to_csv, to_latex
 from ..analysis.results import ResultsError
 from ..core.arguments import Parser
+from ..core.refusal import described
 from ..core.words import visible
 from ..core.writing import write_all_whole
 
@@ -48,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
         texts = {".csv": to_csv(entries), ".tex": to_latex(entries), ".html": page(runs)}
         write_all_whole({output.with_suffix(suffix): text for suffix, text in texts.items()})
     except (ResultsError, BokehMissingError, OSError) as error:
-        print(f"report: {visible(error)}", file=sys.stderr)
+        print(f"report: {visible(described(error))}", file=sys.stderr)
         return 1
     rows = "1 row" if len(entries) == 1 else f"{len(entries)} rows"
     stem, count = output.with_suffix(""), f"{len(runs)} run{'s' * (len(runs) != 1)}"

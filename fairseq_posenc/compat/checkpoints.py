@@ -1,21 +1,22 @@
-"""Load checkpoints as data only, and explain why a file was refused.
+"""Load fairseq's checkpoints as data, so that they run no code, and notice damage to them.
 
 `torch.load(weights_only=True)` builds only objects whose types are on its allow-list. Building a type that this file
 adds to the allow-list must never run code. No function of this package loads a file with `weights_only=False`.
-`checkpoint_names` checks the configuration in a checkpoint.
+`checkpoint_names` checks the names of the classes that fairseq builds from a checkpoint.
+
+torch.save writes zip archives, which have a CRC-32 of each part. torch.load ignores these checksums, so this file
+compares them. Files in the old format have no checksums.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import logging
 import os
-import pickletools
+import pickle
 import re
-import shlex
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,14 @@ import numpy as np
 import torch
 
 from ..core.refusal import RefusedError
-from . import checkpoint_names, checkpoint_parts, checksums
-from .literals import evaluate_literals_only
-from .patching import overlay, replace, say_once
+from .patching import overlay, say_once
 
 logger = logging.getLogger(__name__)
+
+_MAGIC = b"PK\x03\x04"  # the first bytes by which torch.load recognises a zip archive
+_WEIGHTS = re.compile(r"/data/\d+$")  # names of the parts that hold tensors
+_CHUNK = 1 << 20  # bytes
+_REASON = re.compile(r"WeightsUnpickler error:\s*(.+?)(?:\. |$)", re.MULTILINE)
 
 
 class CheckpointError(RefusedError, RuntimeError):
@@ -35,7 +39,7 @@ class CheckpointError(RefusedError, RuntimeError):
 
 
 class UnsafeCheckpointError(CheckpointError):
-    """Raised if a checkpoint is refused, because it contains more than weights, numbers and harmless options."""
+    """Raised if a checkpoint is refused, because it may contain more than weights, numbers and harmless options."""
 
 
 def allowed_globals() -> list[Any]:
@@ -52,7 +56,7 @@ def allowed_globals() -> list[Any]:
 
 
 def mend() -> None:
-    """Make fairseq load checkpoints with `weights_only=True`, and explain each refusal.
+    """Make fairseq load checkpoints with `safe_load`.
 
     fairseq loads checkpoints in checkpoint_utils.py:340 (train, generate, validate, hub) and :909 (EMA weights). The
     types are also added to torch's own allow-list, so that a plain `torch.load` of such a checkpoint works.
@@ -60,32 +64,7 @@ def mend() -> None:
     from fairseq import checkpoint_utils
 
     torch.serialization.add_safe_globals(allowed_globals())
-    overlay(checkpoint_utils, "torch", load=_load_for_fairseq)
-    replace(checkpoint_utils, "load_checkpoint_to_cpu", _checked_again)
-    evaluate_literals_only()
-
-
-def _checked_again(original: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> Any:
-    """Check the configuration again after fairseq has converted old options, which may change the names in it."""
-    from omegaconf import DictConfig, OmegaConf
-
-    state = original(path, *args, **kwargs)
-    configuration = state.get("cfg")
-    if isinstance(configuration, DictConfig):
-        configuration = OmegaConf.to_container(configuration, resolve=False)
-    _refuse_offence({"cfg": configuration}, path)
-    return state
-
-
-def _load_for_fairseq(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
-    """Load a checkpoint with `safe_load`, and raise CheckpointError if fairseq could not read its parts."""
-    state = safe_load(file, map_location, **options)
-    if problem := checkpoint_parts.problem(state):
-        raise CheckpointError(
-            f"{_name(file)}: this is not a checkpoint of fairseq-train, because {problem}. Give a file that "
-            "fairseq-train wrote."
-        )
-    return state
+    overlay(checkpoint_utils, "torch", load=safe_load)
 
 
 def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
@@ -94,7 +73,7 @@ def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
     The checksums are checked first. With `mmap=True`, the tensors are not checked, because they may never be read.
 
     Raises:
-        UnsafeCheckpointError: The file contains objects or a configuration that could run code.
+        UnsafeCheckpointError: The file contains objects that could run code, or torch cannot read it as data.
         CheckpointError: The file cannot be read, or does not match its checksums.
     """
     if options.pop("weights_only", True) is not True:
@@ -102,25 +81,63 @@ def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
             "weights_only: checkpoints can only be loaded with weights_only=True. Leave out the argument weights_only."
         )
     torch.serialization.add_safe_globals(allowed_globals())
+    name = os.fspath(file) if isinstance(file, str | os.PathLike) else getattr(file, "name", None)
     try:
-        has_checksums = checksums.check(file, weights=not options.get("mmap"))
-        if not has_checksums:
+        if isinstance(name, str) and not has_checksums(name, weights=not options.get("mmap")):
             options.pop("mmap", None)  # files in the old format cannot be memory-mapped
-        state = torch.load(file, map_location=map_location, weights_only=True, **options)
+            say_once(logger, f"{name}: the file has no checksums, so damage to its weights cannot be noticed.")
+        return torch.load(file, map_location=map_location, weights_only=True, **options)
     except (FileNotFoundError, IsADirectoryError, PermissionError, MemoryError):
         raise  # these errors name the file or have another cause
     except Exception as error:
-        offending = _offending_global(str(error)) or _foreign_pickle(file, error)
-        if offending is None:
-            raise CheckpointError(_unreadable(file, error)) from error
-        raise UnsafeCheckpointError(_refusal(file, offending)) from error
-    _refuse_offence(state, file)
-    if not has_checksums:
-        text = (
-            "the file has no checksums, so damage to its weights cannot be noticed. Compare the file with its source."
-        )
-        say_once(logger, f"{_name(file)}: {text}")
-    return state
+        raise _refusal(name or "a checkpoint in memory", error) from error
+
+
+def has_checksums(path: str | Path, *, weights: bool = True) -> bool:
+    """Return whether a file has checksums, after comparing its parts with them.
+
+    torch.save never compresses a part, and torch.load uncompresses parts without a limit, so a small file could fill
+    the memory. Therefore compressed parts are refused.
+
+    Args:
+        path: A checkpoint.
+        weights: Whether to check the tensors, too, which takes nearly all of the time.
+
+    Raises:
+        zipfile.BadZipFile: A checksum is wrong, or a part is compressed. Damage to the list of parts may cause other
+            errors of zipfile.
+        OSError: The file cannot be opened.
+    """
+    with open(path, "rb") as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            return False
+    with zipfile.ZipFile(path) as archive:
+        parts = [part for part in archive.infolist() if part.file_size]
+        for part in parts:
+            if part.compress_type != zipfile.ZIP_STORED:
+                raise zipfile.BadZipFile(f"its part {part.filename} is compressed, which torch.save never does")
+        if not any(part.CRC for part in parts):  # torch.serialization.set_crc32_options(False) writes zeros
+            return False
+        for part in parts:
+            if weights or not _WEIGHTS.search(part.filename):
+                with archive.open(part) as content:
+                    while content.read(_CHUNK):
+                        pass
+    return True
+
+
+def _refusal(name: str, error: Exception) -> CheckpointError:
+    match = _REASON.search(str(error))
+    reason = match[1] if match else f"{type(error).__name__}: {str(error).strip()}".splitlines()[0]
+    size = f"{os.path.getsize(name):,} bytes" if os.path.isfile(name) else "size unknown"
+    problem = f"{name}: the file is refused, because it cannot be read as plain data ({size}; {reason})."
+    advice = "It may be incomplete or damaged: copy it again, or give another checkpoint of its folder"
+    if not isinstance(error, pickle.UnpicklingError):
+        return CheckpointError(f"{problem} {advice}.")
+    return UnsafeCheckpointError(
+        f"{problem} A checkpoint may contain weights, numbers, text and options, but nothing that could run code, so "
+        f"do not use a file whose source you do not trust. {advice}."
+    )
 
 
 def load_model(file: Any) -> dict[str, Any]:
@@ -143,105 +160,21 @@ def settings_of(state: Mapping[str, Any], part: str) -> dict[str, Any]:
     return as_dict(cfg[part] if cfg else state.get("args"))
 
 
+def data_beside(checkpoint: str | Path) -> Path | None:
+    """Return the folder of a checkpoint's training data, if it lies in or beside a folder that holds the checkpoint.
+
+    A checkpoint holds this path as the training gave it, often relative to the folder in which the training ran. So
+    each folder above the checkpoint is tried in the place of that one.
+    """
+    data = str(settings_of(safe_load(checkpoint, mmap=True), "task").get("data") or "").split(os.pathsep)[0]
+    inside = Path(*(part for part in Path(data).parts if part != os.pardir))
+    is_relative = bool(data) and not os.path.isabs(data)
+    folders = (parent / inside for parent in Path(checkpoint).resolve().parents) if is_relative else ()
+    return next((folder for folder in folders if any(folder.glob("dict*.txt"))), None)
+
+
 def as_dict(settings: Any) -> dict[str, Any]:
     """Convert a configuration, a dataclass or a namespace to a dictionary, and None to an empty dictionary."""
     if settings is None:
         return {}
     return dict(settings) if isinstance(settings, Mapping) else dict(vars(settings))
-
-
-def _refuse_offence(state: Any, file: Any) -> None:
-    if offence := checkpoint_names.offence(state):
-        raise UnsafeCheckpointError(f"{_name(file)}: the file is refused, because it contains {offence}.")
-
-
-# Error messages of torch/_weights_only_unpickler.py and serialization.py, in this order: an object is not on the list;
-# it is never allowed; it is called although not on the list; it is built although not on the list; a type of torch
-# needs an import; the file is a program.
-_OFFENCES = (
-    r"Unsupported global: GLOBAL (\S+) was not",
-    r"unsupported GLOBAL (\S+) whose module",
-    r"reduce for unrecognized function (.+)",
-    r"allowlisted via `add_safe_globals`,? but got (.+)",
-    r"``(torch\.\S+)``.* must be imported to load",
-    r"(TorchScript archives?)",
-)
-
-
-def _offending_global(message: str) -> str | None:
-    matches = (re.search(pattern, message) for pattern in _OFFENCES)
-    return next((match.group(1).strip() for match in matches if match), None)
-
-
-def _foreign_pickle(file: Any, error: Exception) -> str | None:
-    """Return which functions and classes are named in a pickle that torch did not write, without running the pickle.
-
-    torch.load itself does not report these names: it stops with 'Unsupported operand' at the first pickle instruction
-    that torch.save never writes, before it reads any name.
-    """
-    path = _name(file)
-    if "Unsupported operand" not in str(error) or not os.path.isfile(path):
-        return None
-    names: list[str] = []
-    words: list[str] = []
-    with contextlib.suppress(ValueError, KeyError):  # a truncated pickle may still contain names
-        for instruction, argument, _ in pickletools.genops(_pickle(path)):
-            if instruction.name == "STACK_GLOBAL":
-                names.append(".".join(words[-2:]))
-            elif instruction.name in ("GLOBAL", "INST"):
-                names.append(str(argument).replace(" ", "."))
-            elif isinstance(argument, str):
-                words.append(argument)
-    return f"a pickle that torch did not write, with {', '.join(dict.fromkeys(names))}" if names else None
-
-
-def _pickle(path: str) -> bytes:
-    if not zipfile.is_zipfile(path):
-        return Path(path).read_bytes()
-    with zipfile.ZipFile(path) as archive:
-        return archive.read(next((n for n in archive.namelist() if n.endswith("data.pkl")), "data.pkl"))
-
-
-def _refusal(file: Any, offending: str) -> str:
-    return (
-        f"{_name(file)}: the file is refused, because it contains {offending}. A checkpoint may contain weights, "
-        "numbers, text and options, but nothing that could run code. Do not use a file whose source you do not trust. "
-        "If you trust the file, save it again without that object, with the program that wrote it."
-    )
-
-
-def _unreadable(file: Any, error: Exception) -> str:
-    message = str(error).strip() or "it ends too early"
-    match = re.search(r"WeightsUnpickler error:\s*(.+)", message)
-    reason = match.group(1) if match else message.splitlines()[0]
-    if not isinstance(error, checksums.DamagedError):
-        reason = f"{type(error).__name__}: {reason}"
-    return (
-        f"{_name(file)}: the checkpoint cannot be read ({_size(file)}; {reason}). The file may be incomplete or "
-        f"damaged because of a full disk, a failing disk or an interrupted copy. {_cure(Path(_name(file)))}"
-    )
-
-
-def _cure(damaged: Path) -> str:
-    """Return what to do about a file that cannot be read; name the newest undamaged checkpoint beside it."""
-    flags = "--checkpoint, --path or --restore-file"
-    other = checksums.newest_undamaged(damaged.parent, besides=damaged) if damaged.is_file() else None
-    if other is None:
-        named = "such as checkpoint_best.pt or checkpointN.pt"
-        return f"Copy the file again, or give another checkpoint, {named}, to {flags}."
-    copy = f"cp {shlex.quote(str(other))} {shlex.quote(str(damaged))}"
-    return (
-        f"The newest undamaged checkpoint in this folder is {other}. Give this checkpoint to {flags}. To continue the "
-        f"training from this checkpoint, give --restore-previous, or run: {copy}"
-    )
-
-
-def _name(file: Any) -> str:
-    if isinstance(file, (str, os.PathLike)):  # a Path also has a `name`, which lacks the folder
-        return os.fspath(file)
-    return str(getattr(file, "name", "a checkpoint in memory"))
-
-
-def _size(file: Any) -> str:
-    path = _name(file)
-    return f"{os.path.getsize(path):,} bytes" if os.path.isfile(path) else "size unknown"

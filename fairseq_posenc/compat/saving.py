@@ -1,10 +1,9 @@
-"""Save checkpoints either whole or not at all, and say in one line why a checkpoint cannot be saved.
+"""Save checkpoints either whole or not at all.
 
 fairseq copies a new checkpoint over checkpoint_last.pt and checkpoint_best.pt (checkpoint_utils.py:136), so a killed
-process may leave an incomplete checkpoint. If writing fails, fairseq writes again at the place in the file where
-the first attempt ended, leaves a .tmp file, and raises an error that does not name the checkpoint.
-
-Two training runs in one folder write one after the other, so that neither of them renames half a file of the other.
+process may leave an incomplete checkpoint. If writing fails, fairseq writes again at the place in the file where the
+first attempt ended. Two training runs in one folder write one after the other, so that neither of them renames half a
+file of the other.
 """
 
 from __future__ import annotations
@@ -13,13 +12,14 @@ import contextlib
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from ..core.refusal import described
 from ..core.writing import whole
 from .checkpoints import CheckpointError
 from .patching import replace
@@ -38,9 +38,13 @@ def _saved_whole(original: Callable[..., Any], state: Any, filename: str, async_
     if async_write:  # iopath writes the file
         original(state, filename, async_write=True)
         return
-    path = Path(filename)
-    with _explained(path, _bytes(state)), _alone_in(path.parent), whole(path) as partial, partial.open("wb") as file:
-        torch.save(state, file)
+    with _alone(Path(filename)) as partial, partial.open("wb") as file:
+        try:
+            torch.save(state, file)
+        except RuntimeError as error:
+            if isinstance(error.__context__, OSError):  # the full disk, which `whole` explains
+                raise error.__context__ from error
+            raise
 
 
 def _copied_whole(original: Callable[..., Any], src_path: str, dst_path: str, overwrite: bool = False) -> Any:
@@ -48,62 +52,31 @@ def _copied_whole(original: Callable[..., Any], src_path: str, dst_path: str, ov
 
     if file_io.IOPathManager:  # iopath also copies to other storage, so its copy is kept
         return original(src_path, dst_path, overwrite)
-    source, path = Path(src_path), Path(dst_path)
-    with _explained(path, source.stat().st_size), _alone_in(path.parent), whole(path) as partial:
-        shutil.copyfile(source, partial)
+    with _alone(Path(dst_path)) as partial:
+        shutil.copyfile(src_path, partial)
     return dst_path
 
 
 @contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Lock a folder for a `with` block, so that one process at a time writes checkpoints there; wait for the lock.
+def _alone(path: Path) -> Iterator[Path]:
+    """Yield a temporary path as `whole` does, to one process at a time for each folder; wait for the others.
 
     The lock is not that of `core/locking.py`, which would leave a file among the user's checkpoints.
+
+    Raises:
+        CheckpointError: The checkpoint cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):  # some network file systems cannot lock a folder
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)  # also ends the lock
-
-
-@contextmanager
-def _explained(path: Path, needed: int) -> Iterator[None]:
-    """Raise a CheckpointError that names the file, if it cannot be written."""
-    try:
-        yield
-    except (OSError, RuntimeError) as error:  # torch raises RuntimeError after the OSError of the file
-        raise CheckpointError(
-            f"{path}: the checkpoint cannot be saved ({_reason(error)}). It needs about {needed:,} bytes, and "
-            f"{_free(path.parent)} bytes are free in {path.parent}. Earlier checkpoints are unchanged. Free some "
-            "space, or make the folder writable, and give the same command again to continue."
-        ) from error
-
-
-def _reason(error: BaseException | None) -> str:
-    """Return the operating system's message if it caused the error; otherwise, return the error's first line."""
-    first = error
-    while error is not None:
-        if isinstance(error, OSError) and error.strerror:
-            return error.strerror
-        error = error.__context__
-    return str(first).splitlines()[0] if str(first) else type(first).__name__
-
-
-def _free(folder: Path) -> str:
-    try:
-        return f"{shutil.disk_usage(folder).free:,}"
-    except OSError:  # the folder has disappeared
-        return "no"
-
-
-def _bytes(value: Any) -> int:
-    """Return the size of all tensors in a checkpoint, in bytes."""
-    if isinstance(value, torch.Tensor):
-        return value.nbytes
-    if isinstance(value, Mapping):
-        return sum(map(_bytes, value.values()))
-    return sum(map(_bytes, value)) if isinstance(value, (list, tuple)) else 0
+    with contextlib.ExitStack() as stack:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(path.parent, os.O_RDONLY)
+            stack.callback(os.close, descriptor)  # also ends the lock
+            with contextlib.suppress(OSError):  # some network file systems cannot lock a folder
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with whole(path) as partial:
+                yield partial
+        except OSError as error:
+            raise CheckpointError(
+                f"{path}: the checkpoint cannot be saved. {described(error)} Earlier checkpoints are unchanged. Give "
+                "the same command again to continue."
+            ) from error

@@ -198,8 +198,14 @@ class Layer:
     content: Content | None = None
     inputs: Tensor | None = None
 
+    # Every layer calls these methods in every decoding step. `dataclasses.replace` would take several times as long.
+
+    def with_tensors(self, tensors: Mapping[str, Tensor]) -> Layer:
+        """Return the same layer with other tensors."""
+        return Layer(self.index, self.rank, tensors, self.project_q, self.project_k, self.content, self.inputs)
+
     def with_content(self, content: Content) -> Layer:
-        """Return the same layer with a content product. Every layer calls this method in every decoding step."""
+        """Return the same layer with a content product."""
         return Layer(self.index, self.rank, self.tensors, self.project_q, self.project_k, content, self.inputs)
 
 
@@ -207,8 +213,7 @@ class PositionEncoding(nn.Module):
     """Provide the base class of all encodings. A subclass implements the hooks that its method needs, and no others.
 
     A subclass also defines `Options` and `facts` and, if it has parameters, `shapes` and perhaps `reset_parameters`.
-    The methods whose names begin with `reference` compute the paper's formula literally in plain torch. Tests compare
-    the hooks with these references, which may be slow.
+    Most methods need no more than this. The names after the hooks declare what only some methods need.
     """
 
     #: The parameter table, if the encoding has only one.
@@ -216,6 +221,128 @@ class PositionEncoding(nn.Module):
 
     Options: ClassVar[type[Options]] = Options
     facts: ClassVar[Facts]
+
+    def __init__(self, options: Any, stack: StackShape) -> None:
+        super().__init__()
+        self.options = options
+        #: Numbers of the stack's layers in which the encoding is active, in ascending order.
+        self.layer_numbers = schedule.numbers(options.layers, stack.layers)
+        #: The stack as the encoding sees it: its `layers` are only those in which the encoding is active.
+        self.stack = _active(options, stack)
+        shapes = self.shapes(options, self.stack)
+        self._names = tuple(shapes)
+        for name, shape in shapes.items():
+            self.register_parameter(name, nn.Parameter(torch.empty(shape)))
+        if shapes:
+            self.reset_parameters()
+
+    @classmethod
+    def shapes(cls, options: Any, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the parameters by their names; see `tables.shape` for tables.
+
+        `stack` contains only the layers in which the encoding is active.
+        """
+        return {}
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters according to the options `init` and `init_std`."""
+        for weight in self.parameters():
+            draw(weight, self.options.init, self.options.init_std, unset=self.default_std)
+
+    # -- hooks ----------------------------------------------------------------------------------------
+
+    def embed(self, x: Tensor, positions: Positions) -> Tensor:
+        """Add positions to the input vectors, [B, Q, d] -> [B, Q, d], once per forward pass."""
+        raise TypeError(f"{type(self).__name__} does not implement the hook embed()")
+
+    def compress(self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor]:
+        """Compress the inputs of the key and value projections to fewer columns, [B, K, d] -> [B, K', d] each."""
+        raise TypeError(f"{type(self).__name__} does not implement the hook compress()")
+
+    def project_q(self, q: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """Encode positions in the queries, [B, h, Q, D] -> the same shape, or wider if `project_k` does the same."""
+        raise TypeError(f"{type(self).__name__} does not implement the hook project_q()")
+
+    def project_k(self, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """Encode positions in the keys of the last T columns, [B, h, T, D] -> the same shape, or wider.
+
+        The cache holds the keys that this hook returns.
+        """
+        raise TypeError(f"{type(self).__name__} does not implement the hook project_k()")
+
+    def project_input(self, x: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """Return N numbers per head for each of the last T columns, from the layer's input: [B, T, d] -> [B, h, T, N].
+
+        The cache holds these numbers. The other hooks read the numbers of all K columns, [B, h, K, N], from
+        `layer.tensors["project_input"]`.
+        """
+        raise TypeError(f"{type(self).__name__} does not implement the hook project_input()")
+
+    def bias(self, positions: Positions, layer: Layer) -> Tensor:
+        """Return the term of the logits that does not depend on the content, [1 or B, 1 or h, Q, K]."""
+        raise TypeError(f"{type(self).__name__} does not implement the hook bias()")
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """Return the term of the logits that depends on the content and on positions, [B, h, Q, K].
+
+        If the hook called `layer.content.take()`, the term includes the content product q·k.
+        """
+        raise TypeError(f"{type(self).__name__} does not implement the hook content_bias()")
+
+    def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """Return the logits that replace scale * q k^T, [B, h, Q, K]."""
+        raise TypeError(f"{type(self).__name__} does not implement the hook scores()")
+
+    def adapt(self, content: Tensor, bias: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """Return a term of the logits that is computed from two other terms, [B, h, Q, K].
+
+        Args:
+            content: The content product scale * q' k'^T or the logits that replace it, [B, h, Q, K], in at least
+                float32.
+            bias: The sum of the biases of all encodings, [1 or B, 1 or h, Q, K]. Terms that depend on the content
+                cannot be combined with `adapt`, because it is not defined whether they would belong to `content` or to
+                `bias`.
+        """
+        raise TypeError(f"{type(self).__name__} does not implement the hook adapt()")
+
+    def row_factor(self, positions: Positions, layer: Layer) -> Tensor:
+        """Return the number by which all logits of a query are multiplied, [1 or B, 1 or h, Q, 1]."""
+        raise TypeError(f"{type(self).__name__} does not implement the hook row_factor()")
+
+    def values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """Return the term that is added to weights @ v, [B, h, Q, D], where the weights are those after dropout."""
+        raise TypeError(f"{type(self).__name__} does not implement the hook values()")
+
+    # -- literal references: the formulas of the papers, with which tests compare the hooks ---------------------------
+
+    def reference_compress(
+        self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer
+    ) -> tuple[Tensor, Tensor]:
+        """Compute the result of `compress` literally by the paper's formula."""
+        return k_in, v_in
+
+    def reference_embed(self, x: Tensor, positions: Positions) -> Tensor:
+        """Compute the result of `embed` literally by the paper's formula."""
+        return x
+
+    def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """Compute the unmasked logits of raw q and k, [B, h, Q, K], literally by the paper's formula."""
+        return q @ k.transpose(-1, -2) * self.stack.head_dim**-0.5
+
+    def reference_row_factor(self, positions: Positions, layer: Layer) -> Tensor:
+        """Compute the result of `row_factor` literally by the paper's formula."""
+        return torch.ones(1, 1, 1, 1)
+
+    def reference_adapt(self, content: Tensor, bias: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """Compute the result of `adapt` literally by the paper's formula."""
+        return torch.zeros_like(content)
+
+    def reference_values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor | None:
+        """Compute the result of the hook `values` literally by the paper's formula; return None without this hook."""
+        return None
+
+    # -- what only some methods declare ---------------------------------------------------------------
+
     #: True if the encoding reads `positions.restart_ids`, for which the model must search the tokens for sentence ends.
     needs_boundaries: ClassVar[bool] = False
     #: True if the encoding reads `positions.segments`, which only models of sentence pairs provide.
@@ -238,21 +365,22 @@ class PositionEncoding(nn.Module):
     #: it.
     against_documents: ClassVar[str] = "it does not declare the capability documents: choose another encoding"
 
-    def __init__(self, options: Any, stack: StackShape) -> None:
-        super().__init__()
-        self.options = options
-        #: Numbers of the stack's layers in which the encoding is active, in ascending order.
-        self.layer_numbers = schedule.numbers(options.layers, stack.layers)
-        #: The stack as the encoding sees it: its `layers` are only those in which the encoding is active.
-        self.stack = _active(options, stack)
-        shapes = self.shapes(options, self.stack)
-        self._names = tuple(shapes)
-        for name, shape in shapes.items():
-            self.register_parameter(name, nn.Parameter(torch.empty(shape)))
-        if shapes:
-            self.reset_parameters()
+    @property
+    def default_std(self) -> float:
+        """Return the standard deviation that init=normal uses if the user does not set `init_std`."""
+        return 0.02
 
-    # -- declarations ----------------------------------------------------------------------------------
+    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
+        """Return the tensors for each of the L layers in which the encoding is active.
+
+        The stack calls this method once per forward pass. The layers get their tensors as arguments, outside of
+        activation checkpoints. A Parameter therefore accumulates its gradient once per backward pass, even if many
+        layers use it.
+        """
+        by_layer: list[dict[str, Tensor]] = [{} for _ in range(self.stack.layers)]
+        for name in self.layer_tables:
+            give(by_layer, name, getattr(self, name))
+        return by_layer
 
     @property
     def capabilities(self) -> Capabilities:
@@ -329,14 +457,6 @@ class PositionEncoding(nn.Module):
         return f"raise {self.stack.length_flag}"
 
     @classmethod
-    def shapes(cls, options: Any, stack: StackShape) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the parameters by their names; see `tables.shape` for tables.
-
-        `stack` contains only the layers in which the encoding is active.
-        """
-        return {}
-
-    @classmethod
     def count(cls, options: Any, stack: StackShape) -> int:
         """Return the number of parameters."""
         return sum(math.prod(shape) for shape in cls.shapes(options, _active(options, stack)).values())
@@ -354,120 +474,6 @@ class PositionEncoding(nn.Module):
         The caller, `Composition.check`, has already compared length, direction, memory, [CLS] and segments with the
         stack.
         """
-
-    @property
-    def default_std(self) -> float:
-        """Return the standard deviation that init=normal uses if the user does not set `init_std`."""
-        return 0.02
-
-    def reset_parameters(self) -> None:
-        """Draw all parameters according to the options `init` and `init_std`."""
-        for weight in self.parameters():
-            draw(weight, self.options.init, self.options.init_std, unset=self.default_std)
-
-    # -- hooks -----------------------------------------------------------------------------------------
-
-    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return the tensors for each of the L layers in which the encoding is active.
-
-        The stack calls this method once per forward pass. The layers get their tensors as arguments, outside of
-        activation checkpoints. A Parameter therefore accumulates its gradient once per backward pass, even if many
-        layers use it.
-        """
-        by_layer: list[dict[str, Tensor]] = [{} for _ in range(self.stack.layers)]
-        for name in self.layer_tables:
-            give(by_layer, name, getattr(self, name))
-        return by_layer
-
-    def embed(self, x: Tensor, positions: Positions) -> Tensor:
-        """Add positions to the input vectors, [B, Q, d] -> [B, Q, d], once per forward pass."""
-        raise TypeError(f"{type(self).__name__} does not implement the hook embed()")
-
-    def compress(self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor]:
-        """Compress the inputs of the key and value projections to fewer columns, [B, K, d] -> [B, K', d] each."""
-        raise TypeError(f"{type(self).__name__} does not implement the hook compress()")
-
-    def project_q(self, q: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Encode positions in the queries, [B, h, Q, D] -> the same shape, or wider if `project_k` does the same."""
-        raise TypeError(f"{type(self).__name__} does not implement the hook project_q()")
-
-    def project_k(self, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Encode positions in the keys of the last T columns, [B, h, T, D] -> the same shape, or wider.
-
-        The cache holds the keys that this hook returns.
-        """
-        raise TypeError(f"{type(self).__name__} does not implement the hook project_k()")
-
-    def project_input(self, x: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return N numbers per head for each of the last T columns, from the layer's input: [B, T, d] -> [B, h, T, N].
-
-        The cache holds these numbers. The other hooks read the numbers of all K columns, [B, h, K, N], from
-        `layer.tensors["project_input"]`.
-        """
-        raise TypeError(f"{type(self).__name__} does not implement the hook project_input()")
-
-    def bias(self, positions: Positions, layer: Layer) -> Tensor:
-        """Return the term of the logits that does not depend on the content, [1 or B, 1 or h, Q, K]."""
-        raise TypeError(f"{type(self).__name__} does not implement the hook bias()")
-
-    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return the term of the logits that depends on the content and on positions, [B, h, Q, K].
-
-        If the hook called `layer.content.take()`, the term includes the content product q·k.
-        """
-        raise TypeError(f"{type(self).__name__} does not implement the hook content_bias()")
-
-    def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return the logits that replace scale * q k^T, [B, h, Q, K]."""
-        raise TypeError(f"{type(self).__name__} does not implement the hook scores()")
-
-    def adapt(self, content: Tensor, bias: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return a term of the logits that is computed from two other terms, [B, h, Q, K].
-
-        Args:
-            content: The content product scale * q' k'^T or the logits that replace it, [B, h, Q, K], in at least
-                float32.
-            bias: The sum of the biases of all encodings, [1 or B, 1 or h, Q, K]. Terms that depend on the content
-                cannot be combined with `adapt`, because it is not defined whether they would belong to `content` or to
-                `bias`.
-        """
-        raise TypeError(f"{type(self).__name__} does not implement the hook adapt()")
-
-    def row_factor(self, positions: Positions, layer: Layer) -> Tensor:
-        """Return the number by which all logits of a query are multiplied, [1 or B, 1 or h, Q, 1]."""
-        raise TypeError(f"{type(self).__name__} does not implement the hook row_factor()")
-
-    def values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return the term that is added to weights @ v, [B, h, Q, D], where the weights are those after dropout."""
-        raise TypeError(f"{type(self).__name__} does not implement the hook values()")
-
-    # -- literal references ----------------------------------------------------------------------------
-
-    def reference_compress(
-        self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer
-    ) -> tuple[Tensor, Tensor]:
-        """Compute the result of `compress` literally by the paper's formula."""
-        return k_in, v_in
-
-    def reference_embed(self, x: Tensor, positions: Positions) -> Tensor:
-        """Compute the result of `embed` literally by the paper's formula."""
-        return x
-
-    def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Compute the unmasked logits of raw q and k, [B, h, Q, K], literally by the paper's formula."""
-        return q @ k.transpose(-1, -2) * self.stack.head_dim**-0.5
-
-    def reference_row_factor(self, positions: Positions, layer: Layer) -> Tensor:
-        """Compute the result of `row_factor` literally by the paper's formula."""
-        return torch.ones(1, 1, 1, 1)
-
-    def reference_adapt(self, content: Tensor, bias: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Compute the result of `adapt` literally by the paper's formula."""
-        return torch.zeros_like(content)
-
-    def reference_values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor | None:
-        """Compute the result of the hook `values` literally by the paper's formula; return None without this hook."""
-        return None
 
 
 def _active(options: Options, stack: StackShape) -> StackShape:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 
 from torch import Tensor, nn
@@ -49,7 +48,16 @@ class Composition(nn.Module):
                 raise InputError(f"{stack.name_flag} contains {name} twice; {cure}")
             self.add_module(name, member)
         refuse_conflicts(dict(members), stack.layers)
-        self._capabilities = reduce(Capabilities.combined, [member.capabilities for _, member in members])
+        own = [member for _, member in members]
+        #: Capabilities of all encodings together; `directional` is true if one encoding is directional.
+        self.capabilities: Capabilities = reduce(Capabilities.combined, [member.capabilities for member in own])
+        #: Maximum sequence length for which all encodings are defined, or None if there is no limit.
+        self.limit = min([member.limit for member in own if member.limit is not None], default=None)
+        #: Whether an encoding reads positions within sentences, which depend on the ids that end a sentence.
+        self.needs_boundaries = any(member.needs_boundaries for member in own)
+        #: Whether an encoding reads the segments of the tokens.
+        self.needs_segments = any(member.needs_segments for member in own)
+        self._embedding = [name for name, member in members if "embed" in member.hooks]
         self._refuse_stack()
         self._warned = False
         #: The paths of attention that were already logged, with their reasons, so that each appears once.
@@ -68,27 +76,6 @@ class Composition(nn.Module):
     def name(self) -> str:
         """Return the value of --pos-enc that names this composition."""
         return "+".join(self._modules)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Return the capabilities of all encodings together; `directional` is true if one encoding is directional."""
-        return self._capabilities
-
-    @property
-    def limit(self) -> int | None:
-        """Return the maximum sequence length for which all encodings are defined, or None if there is no limit."""
-        limits = [member.limit for member in self.members.values() if member.limit is not None]
-        return min(limits, default=None)
-
-    @property
-    def needs_boundaries(self) -> bool:
-        """Return whether an encoding reads positions within sentences, which depend on the ids that end a sentence."""
-        return any(member.needs_boundaries for member in self.members.values())
-
-    @property
-    def needs_segments(self) -> bool:
-        """Return whether an encoding reads the segments of the tokens."""
-        return any(member.needs_segments for member in self.members.values())
 
     def __str__(self) -> str:
         return "+".join(f"{name}({member.options})" for name, member in self.members.items())
@@ -242,19 +229,22 @@ class Composition(nn.Module):
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
         """Apply the hook `embed` of each encoding, in the order of the command line: [B, Q, d] -> [B, Q, d]."""
-        for member in self.members.values():
-            if "embed" in member.hooks:
-                _refresh(member)
-                x = member.embed(x, positions)
+        for name in self._embedding:
+            member = self.members[name]
+            _refresh(member)
+            x = member.embed(x, positions)
         return x
 
-    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return the tensors of each layer of the stack, named `encoding.tensor`; see `PositionEncoding.per_layer`."""
-        merged: list[dict[str, Tensor]] = [{} for _ in range(self.stack.layers)]
+    def per_layer(self, positions: Positions) -> list[dict[str, dict[str, Tensor]]]:
+        """Return the tensors of each layer of the stack by the names of their encodings.
+
+        See `PositionEncoding.per_layer`.
+        """
+        merged: list[dict[str, dict[str, Tensor]]] = [{} for _ in range(self.stack.layers)]
         for name, member in self.members.items():
             _refresh(member)
             for index, tensors in zip(member.layer_numbers, member.per_layer(positions), strict=True):
-                merged[index - 1].update({f"{name}.{key}": tensor for key, tensor in tensors.items()})
+                merged[index - 1][name] = tensors
         return merged
 
     def layer(self, index: int, project_q: Projection | None = None, project_k: Projection | None = None) -> LayerView:
@@ -284,18 +274,26 @@ class Composition(nn.Module):
 
 
 class LayerView:
-    """Give one layer access to a composition. This class is not a module and owns no parameters."""
+    """Let one layer call the hooks of the encodings that are active in it. A view is no module and owns no parameters.
+
+    A layer keeps one view. Each forward pass calls the hooks of the copy that `at` returns, which also holds the
+    positions and tensors of this pass.
+    """
+
+    positions: Positions
 
     def __init__(
         self, encoding: Composition, index: int, project_q: Projection | None, project_k: Projection | None
     ) -> None:
         self.encoding = encoding
         self.index = index
-        self.project_q = project_q
-        self.project_k = project_k
-        #: Names of the encodings that are active in this layer, and the layer's number among their layers. Names are
-        #: stored instead of the encodings themselves, because a copied model has encodings of its own.
-        self.ranks = {name: rank for name, member in encoding.members.items() if (rank := member.rank(index))}
+        #: The layer as each of its encodings sees it, by name. The encodings themselves are not stored, because a
+        #: copied model has encodings of its own.
+        self.layers = {
+            name: Layer(index, rank, {}, project_q, project_k)
+            for name, member in encoding.members.items()
+            if (rank := member.rank(index))
+        }
         #: For each hook, the names of the encodings in this layer that implement it.
         self.by_hook = _by_hook(self.members)
         #: The number of tokens to which attention is limited in this layer, or None.
@@ -317,40 +315,32 @@ class LayerView:
     def members(self) -> dict[str, PositionEncoding]:
         """Return the encodings that are active in this layer by name, in the order of the command line."""
         members = self.encoding.members
-        return {name: members[name] for name in self.ranks}
+        return {name: members[name] for name in self.layers}
 
     @property
     def scale(self) -> float:
         """Return the number by which the content product q·k is multiplied in this layer."""
         return float(self._scale)
 
-    def at(self, positions: Positions, tensors: Mapping[str, Tensor]) -> LayerCall:
-        """Return an object that calls the hooks in one forward pass; `tensors` are the tensors from `per_layer`."""
-        positions = positions.within(self.window)
-        own: dict[str, dict[str, Tensor]] = {name: {} for name in self.ranks}
-        for name, tensor in tensors.items():
-            member, _, key = name.partition(".")
-            own[member][key] = tensor
-        layers = {name: self._layer(name, tensors) for name, tensors in own.items()}
-        return LayerCall(self, positions, layers)
+    @property
+    def key(self) -> tuple[Composition, int]:
+        """Return what identifies the layer, whichever copy of its view this is."""
+        return self.encoding, self.index
 
-    def _layer(self, name: str, tensors: Mapping[str, Tensor]) -> Layer:
-        return Layer(self.index, self.ranks[name], tensors, self.project_q, self.project_k)
+    # -- one forward pass ------------------------------------------------------------------------------
 
+    def at(self, positions: Positions, tensors: Mapping[str, Mapping[str, Tensor]]) -> LayerView:
+        """Return the view for one forward pass; `tensors` are those of this layer from `Composition.per_layer`."""
+        return self.bound(
+            positions.within(self.window),
+            {name: layer.with_tensors(tensors.get(name, {})) for name, layer in self.layers.items()},
+        )
 
-class LayerCall:
-    """Call the hooks of the encodings that are active in one layer, in one forward pass.
-
-    Args:
-        view: The layer.
-        positions: Positions of the queries and keys.
-        layers: The layer as each encoding sees it, with the encoding's tensors, by the encoding's name.
-    """
-
-    def __init__(self, view: LayerView, positions: Positions, layers: Mapping[str, Layer]) -> None:
-        self.view = view
-        self.positions = positions
-        self.layers = layers
+    def bound(self, positions: Positions, layers: dict[str, Layer]) -> LayerView:
+        """Return a copy of this view that has the given positions and layers."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__, positions=positions, layers=layers)
+        return copy
 
     def tensors(self) -> Iterator[Tensor]:
         """Yield the tensors of all encodings."""
@@ -358,8 +348,8 @@ class LayerCall:
             yield from layer.tensors.values()
 
     def _members(self, hook: str) -> list[tuple[PositionEncoding, Layer]]:
-        members = self.view.encoding.members
-        return [(members[name], self.layers[name]) for name in self.view.by_hook.get(hook, ())]
+        members = self.encoding.members
+        return [(members[name], self.layers[name]) for name in self.by_hook.get(hook, ())]
 
     def compress(self, k_in: Tensor, v_in: Tensor) -> tuple[Tensor, Tensor]:
         """Compress the inputs of the key and value projections to fewer columns, [B, K, d] -> [B, K', d] each."""
@@ -384,24 +374,21 @@ class LayerCall:
 
         The inputs [B, T, d] become [B, h, T, N].
         """
-        members = self.view.encoding.members
-        return {
-            name: members[name].project_input(x, self.positions, self.layers[name])
-            for name in self.view.by_hook.get("project_input", ())
-        }
+        names = self.by_hook.get("project_input", ())
+        return {name: self.encoding.members[name].project_input(x, self.positions, self.layers[name]) for name in names}
 
-    def with_inputs(self, x: Tensor) -> LayerCall:
+    def with_inputs(self, x: Tensor) -> LayerView:
         """Apply `project_input` to the inputs x [B, K, d] of all columns, and return hooks that read the results."""
         return self.reading(self.project_input(x))
 
-    def reading(self, projected: Mapping[str, Tensor]) -> LayerCall:
+    def reading(self, projected: Mapping[str, Tensor]) -> LayerView:
         """Return hooks that read the results of `project_input` for all K columns, which are keyed by encoding."""
         if not projected:
             return self
         layers = dict(self.layers)
         for name, tensor in projected.items():
-            layers[name] = replace(layers[name], tensors={**layers[name].tensors, "project_input": tensor})
-        return LayerCall(self.view, self.positions, layers)
+            layers[name] = layers[name].with_tensors({**layers[name].tensors, "project_input": tensor})
+        return self.bound(self.positions, layers)
 
     def additive(self, q: Tensor, k: Tensor, content: Content | None = None) -> Tensor | None:
         """Return the sum of all biases, [1 or B, 1 or h, Q, K], or None if there are none.

@@ -16,7 +16,7 @@ from .base import Cost, StackShape, give
 from .caches import CachingEncoding
 from .options import option
 from .refusal import InputError
-from .shared_bias import SharedBias
+from .relative import SharedBias
 
 FACTOR_INITS = ("normal", "xavier-uniform")  # zeros get no gradient through their product; ones always have rank 1
 

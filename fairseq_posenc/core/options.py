@@ -20,13 +20,10 @@ from .words import suggestion
 #: Bound of options that may not exceed the stack's maximum length. The encoding checks this bound, because it knows the
 #: stack.
 N = "n"
-#: Type of options that hold several numbers, written as `1.0:1.5:2.0`, because commas separate options.
-NUMBERS = tuple[float, ...]
 _KIND_NAMES: dict[Any, str] = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
-    NUMBERS: "numbers with colons between them, such as 1.0:1.5:2.0",
 }
 
 
@@ -45,8 +42,8 @@ def option(
         default: Value of the option if the user does not set it.
         help: Text that explains the option, for the command `list` and the documentation.
         choices: Allowed values, if the option is a word.
-        between: Smallest and largest allowed value, if the option is a number or several numbers. These bounds keep
-            tables small enough to be allocated, and results finite.
+        between: Smallest and largest allowed value, if the option is a number. These bounds keep tables small enough to
+            be allocated, and results finite.
         example: A value other than the default, for tests and docs; if unset, one of `choices`.
         elsewhere: Names of other libraries for some of the `choices`; an error suggests the choice for such a name.
     """
@@ -70,7 +67,7 @@ class Options:
             if value is None or between is None or between[1] == N:
                 continue
             low, high = between
-            if not all(low <= number <= high for number in (value if isinstance(value, tuple) else (value,))):
+            if not low <= value <= high:
                 raise InputError(f"{written(field)}={_show(value)} must be from {written_range(field)}")
 
     def __str__(self) -> str:
@@ -141,8 +138,6 @@ def _row(field: dataclasses.Field[Any]) -> dict[str, Any]:
 
 
 def _show(value: Any) -> str:
-    if isinstance(value, tuple):
-        return ":".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -152,7 +147,7 @@ def _convert(value: Any, hint: Any, field: dataclasses.Field[Any]) -> Any:
         return None
     kind = next(kind for kind in kinds if kind is not type(None))
     try:
-        converted = {bool: _bool, int: _whole, float: _finite, NUMBERS: _numbers}.get(kind, kind)(value)
+        converted = {bool: _bool, int: _whole, float: _finite}.get(kind, kind)(value)
     except (ValueError, TypeError, OverflowError):  # float() refuses whole numbers of more than 308 digits
         kind_name = _KIND_NAMES[kind]
         raise InputError(f"{written(field)}={value} must be {kind_name}") from None
@@ -178,12 +173,6 @@ def _whole(value: Any) -> int:
     if isinstance(value, bool) or _finite(value) != int(float(value)):
         raise ValueError(value)
     return int(float(value))
-
-
-def _numbers(value: Any) -> tuple[float, ...]:
-    """Return a tuple of numbers, given as a text such as `1.0:1.5:2.0`, a sequence or a single number."""
-    parts = value if isinstance(value, list | tuple) else str(value).split(":")
-    return tuple(_finite(part) for part in parts)
 
 
 def _finite(value: Any) -> float:

@@ -12,7 +12,7 @@ from torch import Tensor
 from ..core.base import RELATIVE, Facts, Layer, StackShape
 from ..core.options import Options, option
 from ..core.refusal import InputError
-from ..core.relative_bias import RelativeBias
+from ..core.relative import RelativeBias
 from ..positions import Positions
 
 
@@ -51,10 +51,10 @@ class Alibi(RelativeBias):
     like: Tensor
 
     def __init__(self, options: AlibiOptions, stack: StackShape) -> None:
-        if options.heads is not None and options.heads >= stack.heads:
+        if options.heads is not None and options.heads > stack.heads:
             raise InputError(
-                f"heads={options.heads} must be less than the number of heads, which is {stack.heads}: leave heads out "
-                "for a penalty in all heads"
+                f"heads={options.heads} is more than the number of heads, which is {stack.heads}: choose a smaller "
+                "number, or leave heads out for a penalty in all heads"
             )
         super().__init__(options, stack)
         # The module has no parameters, so this empty buffer shows to which dtype and device the module was moved.

@@ -17,9 +17,9 @@ from ..core.base import Facts, Layer, StackShape, give
 from ..core.caches import CachingEncoding
 from ..core.options import N, Options, option
 from ..core.refusal import InputError
-from ..core.relative_products import Products, RelativeProducts
-from ..core.relative_table import RelativeTable
+from ..core.relative import RelativeTable
 from ..core.starts import draw_with_matrices
+from ..ops import toeplitz
 from ..ops.precision import exact_product, promoted
 from ..positions import Positions
 
@@ -60,7 +60,7 @@ class DebertaOptions(Options):
     init_std: float | None = tables.init_std_option()
 
 
-class Deberta(CachingEncoding, RelativeProducts):
+class Deberta(CachingEncoding):
     """DeBERTa adds two position terms to q_i·k_j: e_ij = (q_i·k_j + q_i·r_ij + k_j·t_ij) / sqrt(3D).
 
     The vectors r_ij and t_ij are two projections of the same table row, which belongs to the distance j - i. The option
@@ -122,12 +122,13 @@ class Deberta(CachingEncoding, RelativeProducts):
         rows = self._rows(positions)
         return [{} if isinstance(rows, slice) else {"rows": rows} for _ in range(self.stack.layers)]
 
-    def products(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Products:
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         projected = self.projected(positions, layer)
         # Scale the tables instead of q and k, because all samples share the tables, which are therefore smaller.
         scaled = promoted(projected) * (3 * self.stack.head_dim) ** -0.5
         rows = layer.tensors.get("rows", slice(0, scaled.shape[-2]))
-        return Products(q, k, scaled[0], scaled[-1], rows)
+        of_keys = toeplitz.key_product(k, scaled[-1], positions, rows, layer.content)
+        return toeplitz.query_product(q, scaled[0], positions, rows) + of_keys
 
     def projected(self, positions: Positions, layer: Layer) -> Tensor:
         """Return the projections r and t for one layer, [1 or 2, h or 1, rows, D]."""

@@ -12,7 +12,7 @@ from ..core.base import Facts, Layer, StackShape
 from ..core.extension import Extended
 from ..core.factors import FACTOR_INITS, FactoredBias
 from ..core.options import Options
-from ..core.relative_bias import DistanceScalars
+from ..core.relative import DistanceScalars
 from ..ops.precision import exact_product
 from ..positions import Positions
 

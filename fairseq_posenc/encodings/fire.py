@@ -13,7 +13,7 @@ from ..core import tables
 from ..core.base import ABSOLUTE, Capabilities, Facts, Layer, StackShape
 from ..core.caches import CachingEncoding
 from ..core.options import Options, option
-from ..core.shared_bias import SharedBias
+from ..core.relative import SharedBias
 from ..ops import compiled, shifting
 from ..ops.precision import promoted
 from ..positions import Positions

@@ -10,7 +10,7 @@ from torch import Tensor
 from ..core import tables
 from ..core.base import RELATIVE, Facts, Layer, StackShape
 from ..core.options import Options
-from ..core.relative_table import RelativeTable
+from ..core.relative import RelativeTable
 from ..ops import shifting, single_query, toeplitz, trilinear
 from ..ops.precision import promoted
 from ..positions import Positions

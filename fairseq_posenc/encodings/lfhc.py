@@ -10,8 +10,8 @@ from torch import Tensor
 from ..core import tables
 from ..core.base import Facts, Layer, StackShape
 from ..core.options import N, Options, option
-from ..core.relative_products import Products, RelativeProducts
-from ..core.relative_table import RelativeTable
+from ..core.relative import RelativeTable
+from ..ops import toeplitz
 from ..positions import Positions
 
 #: k if the option `clip` is unset (Qu et al. 2021, Table 3: the best k on WikiText-103, which has the longest context).
@@ -40,7 +40,7 @@ class LFHCOptions(Options):
     init_std: float | None = tables.init_std_option()
 
 
-class LFHC(RelativeTable, RelativeProducts):
+class LFHC(RelativeTable):
     """LFHC adds a vector to the keys as `shaw` does, but layer l divides the distances by l.
 
     The formula is e_ij = q_i·(k_j + w[g_l(j - i)]) / sqrt(D) with g_l(x) = sign(x) min(k, ceil(|x| / l)). Layers are
@@ -75,9 +75,9 @@ class LFHC(RelativeTable, RelativeProducts):
             tensors["rows"] = self.row_in_layer(positions.distances, index)
         return by_layer
 
-    def products(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Products:
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         scaled = q * self.stack.head_dim**-0.5
-        return Products(scaled, k, layer.tensors["weight"], None, layer.tensors["rows"])
+        return toeplitz.query_product(scaled, layer.tensors["weight"], positions, layer.tensors["rows"])
 
     def row_in_layer(self, distances: Tensor, index: int) -> Tensor:
         """Return the table rows of the distances j - i in layer `index`."""

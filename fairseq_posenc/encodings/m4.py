@@ -11,8 +11,7 @@ from ..core import tables
 from ..core.base import CLS_AGAINST_DOCUMENTS, RELATIVE, Capabilities, Facts, Layer, StackShape
 from ..core.options import Options, option
 from ..core.refusal import InputError
-from ..core.relative_products import Products, RelativeProducts
-from ..core.relative_table import RelativeTable
+from ..core.relative import RelativeTable
 from ..ops import single_query, toeplitz
 from ..ops.precision import promoted
 from ..positions import Positions
@@ -50,7 +49,7 @@ class M4Options(Options):
             raise InputError(f"scale_mode={self.scale_mode} has no effect with scale=1: set scale too, e.g. scale=3")
 
 
-class M4(RelativeTable, RelativeProducts):
+class M4(RelativeTable):
     """M4 adds the products of query and key with a relative vector: (q_i·k_j + q_i·a_ij + k_j·a_ij) / sqrt(s D).
 
     Query and key use the same vector a_ij = w[clip(j - i, -k, k)]. `scale` is the s in the ablation of the M4M papers;
@@ -124,15 +123,13 @@ class M4(RelativeTable, RelativeProducts):
         by_layer = super().per_layer(positions)
         return [{name: promoted(table) * self._factor for name, table in own.items()} for own in by_layer]
 
-    def products(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Products:
-        weight = layer.tensors["weight"]
-        return Products(q, k, weight, weight, self.rows(positions))
-
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        if self.options.reset == "none":
-            return super().content_bias(q, k, positions, layer)
+        weight, rows, resets = layer.tensors["weight"], self.rows(positions), self.options.reset != "none"
         # A reset overwrites terms of the bias, so the bias must not include the content.
-        bias = self.summed(self.products(q, k, positions, layer), positions, replace(layer, content=None))
+        of_keys = toeplitz.key_product(k, weight, positions, rows, None if resets else layer.content)
+        bias = toeplitz.query_product(q, weight, positions, rows) + of_keys
+        if not resets:
+            return bias
         theta = layer.tensors["theta"]
         if self.options.reset == "vector":
             return overwritten(bias, *_of_vectors(q, k, theta.to(q.dtype), positions), positions)
@@ -222,7 +219,7 @@ class M4M(RelativeTable):
 
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         weight, rows, offset = layer.tensors["weight"], self.rows(positions), self.options.gate_offset
-        scaled, of_query = q * q.shape[-1] ** -0.5, promoted(toeplitz.query_product(q, weight, positions, rows))
+        scaled, of_query = q * q.shape[-1] ** -0.5, toeplitz.query_product(q, weight, positions, rows)
         if toeplitz.is_single(positions):
             both = single_query.of_query_and_of_keys(k, toeplitz.by_distance(weight, rows), scaled)
         else:

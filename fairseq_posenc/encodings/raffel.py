@@ -11,7 +11,7 @@ from torch import Tensor
 from ..core import tables
 from ..core.base import Facts, Layer, StackShape
 from ..core.options import Options
-from ..core.relative_bias import DistanceScalars
+from ..core.relative import DistanceScalars
 from ..positions import Positions
 
 

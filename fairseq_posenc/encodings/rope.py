@@ -68,20 +68,11 @@ class Rope(rotary.Rotary):
     - yarn (Peng et al. 2023, sections 3.2 and 3.3): use R_(p/s) for pairs that make less than one turn within L
       positions, R_p for pairs that make more than 32 turns, and a mixture for all pairs in between. Multiply all
       logits by (0.1 ln s + 1)^2.
-    - llama3 (Llama 3.1, in Hugging Face's `modeling_rope_utils`): like yarn, but with `low_freq_factor` (1) and
-      `high_freq_factor` (4) as the limits on the number of turns, and without a factor on the logits.
-    - longrope (Ding et al. 2024, in Hugging Face's `modeling_rope_utils`): divide the angle of pair m by
-      long_factor[m], and multiply rotated queries and keys by sqrt(1 + ln s / ln L). s is n/L unless `factor` sets it.
-      If s is at most 1, divide by short_factor[m], and do not multiply queries and keys. The choice of the divisors
-      depends on s and not on the length of a sequence, because keys in a cache must not change. Hugging Face's Phi-3
-      and newer versions of `modeling_rope_utils` choose the divisors by the length of each sequence: for sequences of
-      up to L tokens, they divide by short_factor, but multiply queries and keys as for longer sequences. To get Hugging
-      Face's results for sequences of up to L tokens, set short_factor, original_length=n and attention_factor.
 
     YaRN's mixture is linear in the number of turns in the paper, and linear in m in the released code (option `form`).
     YaRN's factor on the logits applies to all features, as in the paper. Hugging Face instead multiplies the rotated
     features of q and k by the square root of YaRN's factor. With `fraction`, Hugging Face therefore does not scale the
-    features that are not rotated. Longrope scales only the rotated features, in Hugging Face's code and in this code.
+    features that are not rotated.
     """
 
     Options = RopeOptions
@@ -117,30 +108,17 @@ class Rope(rotary.Rotary):
         speeds[int(len(speeds) * self.options.proportion) :] = 0
         return speeds
 
-    def turns(self, length: int) -> tuple[Tensor, ...]:
-        if self.options.scaling != "longrope":
-            return super().turns(length)
-        return tuple(turn * self._scaling.attention_factor for turn in super().turns(length))
-
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         speeds = torch.tensor([self._literal_speed(m) for m in range(self.features // 2)], dtype=torch.float64)
         turns = torch.exp(-1j * positions.delta[..., None] * speeds)
-        options, s, length = self.options, self._literal_factor, self.options.original_length or self.stack.max_length
-        if options.scaling == "longrope":
-            unset = math.sqrt(1 + math.log(s) / math.log(length)) if s > 1 else 1.0
-            return self.literal_product(q, k, (options.attention_factor or unset) ** 2 * turns) / q.shape[-1] ** 0.5
         root_of_t = 1.0
-        if options.scaling == "yarn":
-            root_of_t = 1 / (options.attention_factor or 0.1 * math.log(s) + 1)
+        if self.options.scaling == "yarn":
+            root_of_t = 1 / (self.options.attention_factor or 0.1 * math.log(self.options.factor or 1) + 1)
         return self.literal_product(q, k, turns) / (root_of_t**2 * self.stack.head_dim**0.5)
-
-    @property
-    def _literal_factor(self) -> float:
-        return self.options.factor or self.stack.max_length / (self.options.original_length or self.stack.max_length)
 
     def _literal_speed(self, m: int) -> float:
         """Return theta_m, the rotation angle of pair m per position, as the paper of the chosen scaling defines it."""
-        base, count, s = self.options.base, self.features, self._literal_factor
+        base, count, s = self.options.base, self.features, self.options.factor or 1
         if m + 1 > self.options.proportion * self.stack.head_dim / 2:
             return 0.0
         theta = float(base ** (-2 * m / count))
@@ -150,25 +128,9 @@ class Rope(rotary.Rotary):
             return theta / s
         if self.options.scaling == "ntk":
             return float((base * s ** (count / (count - 2))) ** (-2 * m / count))
-        if self.options.scaling == "longrope":
-            numbers = (self.options.long_factor if s > 1 else self.options.short_factor) or ()
-            return 1 / (numbers[m % len(numbers)] * float(base ** (2 * m / count)))
         length = self.options.original_length or self.stack.max_length
-        if self.options.scaling == "llama3":
-            return self._literal_llama3(theta, s, length)
         gamma = self._literal_gamma(m, length / (2 * math.pi / theta))
         return (1 - gamma) * theta / s + gamma * theta
-
-    def _literal_llama3(self, theta: float, s: float, length: int) -> float:
-        """Return the angle of a pair per position, for three ranges of wavelengths as in Hugging Face's code."""
-        low, high = self.options.low_freq_factor or 1, self.options.high_freq_factor or 4
-        wavelength = 2 * math.pi / theta
-        if wavelength < length / high:
-            return theta
-        if wavelength > length / low:
-            return theta / s
-        smooth = (length / wavelength - low) / (high - low)
-        return (1 - smooth) * theta / s + smooth * theta
 
     def _literal_gamma(self, m: int, rotations: float) -> float:
         if self.options.form == "original":

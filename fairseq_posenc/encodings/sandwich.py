@@ -11,7 +11,7 @@ from torch import Tensor
 from ..core.base import RELATIVE, Facts, Layer, StackShape
 from ..core.options import Options, option
 from ..core.refusal import InputError
-from ..core.relative_bias import RelativeBias
+from ..core.relative import RelativeBias
 from ..positions import Positions
 
 

@@ -14,7 +14,7 @@ from ..core import tables
 from ..core.base import RELATIVE, Facts, Layer, PositionEncoding, StackShape
 from ..core.options import Options, option
 from ..core.refusal import InputError
-from ..core.shared_bias import SharedBias
+from ..core.relative import SharedBias
 from ..ops.precision import exact_product, promoted
 from ..positions import Positions
 

@@ -10,8 +10,7 @@ from torch import Tensor
 from ..core import tables
 from ..core.base import Facts, Layer, StackShape
 from ..core.options import Options, option
-from ..core.relative_products import Products, RelativeProducts
-from ..core.relative_table import RelativeTable
+from ..core.relative import RelativeTable
 from ..ops import toeplitz
 from ..positions import Positions
 
@@ -27,7 +26,7 @@ class ShawOptions(Options):
     init_std: float | None = tables.init_std_option()
 
 
-class Shaw(RelativeTable, RelativeProducts):
+class Shaw(RelativeTable):
     """Shaw adds a vector per distance to the keys: e_ij = q_i·(k_j + a_ij) / sqrt(D), a_ij = w[clip(j - i, -k, k)].
 
     With `values`, vectors a' of a second table are added to the values: z_i = sum_j alpha_ij (v_j + a'_ij).
@@ -57,9 +56,9 @@ class Shaw(RelativeTable, RelativeProducts):
     def unused_hooks(self) -> frozenset[str]:
         return frozenset() if self.options.values else frozenset({"values"})
 
-    def products(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Products:
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         scaled = q * self.stack.head_dim**-0.5  # scale q: it is smaller than the product
-        return Products(scaled, k, layer.tensors["weight"], None, self.rows(positions))
+        return toeplitz.query_product(scaled, layer.tensors["weight"], positions, self.rows(positions))
 
     def values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor:
         return toeplitz.value_product(weights, layer.tensors["value_weight"], positions, self.rows(positions))

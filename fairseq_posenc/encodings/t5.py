@@ -13,7 +13,7 @@ from ..core import tables
 from ..core.base import RELATIVE, Capabilities, Facts, Layer, StackShape
 from ..core.options import Options, option
 from ..core.refusal import InputError
-from ..core.relative_bias import RelativeBias
+from ..core.relative import RelativeBias
 from ..ops.precision import promoted
 from ..positions import Positions
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ..core import tables
 from ..core.base import Facts, Layer, StackShape
 from ..core.options import Options, option
-from ..core.relative_bias import RelativeBias
+from ..core.relative import RelativeBias
 from ..ops.precision import promoted
 from ..positions import Positions
 

@@ -22,7 +22,7 @@ from ..core.extension import Extended
 from ..core.factors import of_columns
 from ..core.options import Options, option
 from ..core.refusal import InputError
-from ..core.shared_bias import SharedBias
+from ..core.relative import SharedBias
 from ..core.starts import draw_with_matrices
 from ..ops import shifting, toeplitz
 from ..ops.precision import exact_product, promoted

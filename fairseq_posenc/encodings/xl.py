@@ -13,8 +13,8 @@ from ..core import tables
 from ..core.base import Facts, Layer, StackShape, give
 from ..core.caches import CachingEncoding, GrownTables
 from ..core.options import Options, option
-from ..core.relative_products import Products, RelativeProducts
 from ..core.starts import draw
+from ..ops import toeplitz
 from ..ops.precision import promoted
 from ..positions import Positions
 
@@ -40,7 +40,7 @@ class XLOptions(Options):
     init_std: float | None = tables.init_std_option()
 
 
-class XL(CachingEncoding, RelativeProducts):
+class XL(CachingEncoding):
     """Transformer-XL projects sinusoids of the distance: e_ij = [(q_i + u)·k_j + (q_i + v)·W_r R_{i-j}] / sqrt(D).
 
     R_p [d] holds the sines and cosines of p, with all sines first. Each layer has its own W_r [d, d], in which row
@@ -154,11 +154,11 @@ class XL(CachingEncoding, RelativeProducts):
     def project_q(self, q: Tensor, positions: Positions, layer: Layer) -> Tensor:
         return q + layer.tensors["u"][:, None].to(q.dtype)
 
-    def products(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Products:
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         if "v" in layer.tensors:
             q = q + layer.tensors["v"][:, None].to(q.dtype)
         r = layer.tensors["r"]
-        return Products(q * self.stack.head_dim**-0.5, k, r, None, slice(0, r.shape[-2]))
+        return toeplitz.query_product(q * self.stack.head_dim**-0.5, r, positions, slice(0, r.shape[-2]))
 
     # -- literal references ----------------------------------------------------------------------------
 

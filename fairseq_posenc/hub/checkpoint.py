@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from ..compat.checkpoints import CheckpointError
 from ..compat.registration import register
-from ..data.words import MASK
 from . import names, tokenizer
 from .convert import Report
 from .folder import CHECKPOINT, new_folder
-from .pretrained import FAIRSEQ, SPECIALS, Pretrained, distinct, listed_in, symbols_of
+from .ids import SPECIALS, Pretrained, symbols_in_dictionary
+from .names import HEAD
+from .pretrained import SETTINGS, symbols_of
 
-DICTIONARY, REPORT, TOKENIZER = "dict.txt", "report.json", "tokenizer"
-#: Flags of fairseq-train that are the same for every imported masked language model; see `flags`.
-TASK = ("--task", "posenc_masked_lm", "--criterion", "masked_lm", "--arch", "posenc_roberta")
+_DICTIONARY, _REPORT, _TOKENIZER = "dict.txt", "report.json", "tokenizer"
+#: Names of the task, the criterion, its class, and the architecture of each kind of model.
+_MASKED = ("posenc_masked_lm", "masked_lm", "MaskedLmLoss", "posenc_roberta")
+_CAUSAL = ("language_modeling", "cross_entropy", "CrossEntropyCriterion", "posenc_transformer_lm")
 
 
 def save(model: Pretrained, report: Report, output: Path, source: Path) -> None:
@@ -30,24 +30,14 @@ def save(model: Pretrained, report: Report, output: Path, source: Path) -> None:
     The ids of `model` must be in fairseq's order. If `model` has no vocabulary, the symbols in dict.txt are numbers.
     """
     with new_folder(output) as folder:
-        write_dictionary(symbols_in_dictionary(model), folder / DICTIONARY)
+        _write_dictionary(symbols_in_dictionary(model), folder / _DICTIONARY)
         if model.vocabulary is not None and source.is_dir():
-            config = model.config
-            keep_tokenizer(source, folder, report, max_length=config.max_length, segments=config.has_segments)
-        (folder / REPORT).write_text(json.dumps(vars(report), indent=1), "utf-8")
+            _keep_tokenizer(source, model, folder, report)
+        (folder / _REPORT).write_text(json.dumps(vars(report), indent=1), "utf-8")
         torch.save(_state(model, folder), folder / CHECKPOINT)
 
 
-def symbols_in_dictionary(model: Pretrained) -> list[str]:
-    """Return the symbols for dict.txt, without special symbols and <mask>, which fairseq's task appends.
-
-    The ids must be in fairseq's order.
-    """
-    pieces = model.vocabulary or [*SPECIALS, *map(str, range(len(SPECIALS), model.config.vocabulary - 1)), MASK]
-    return distinct(pieces)[len(SPECIALS) : -1]
-
-
-def write_dictionary(symbols: list[str], path: Path) -> None:
+def _write_dictionary(symbols: list[str], path: Path) -> None:
     """Write dict.txt with these symbols, to which fairseq adds the special symbols.
 
     Raises:
@@ -63,66 +53,47 @@ def write_dictionary(symbols: list[str], path: Path) -> None:
         )
 
 
-def keep_tokenizer(
-    source: Path, folder: Path, report: Report, *, max_length: int, segments: bool = False, first: str | None = None
-) -> None:
+def _keep_tokenizer(source: Path, model: Pretrained, folder: Path, report: Report) -> None:
     """Write tokenizer/, with the ids of dict.txt, to the place where export-hf looks for a tokenizer.
 
     If the tokenizer cannot be written, only add a note to the report, because the model is complete without a
-    tokenizer. The arguments `segments` and `first` are those of `tokenizer.fitted`.
+    tokenizer.
     """
-    output = folder / TOKENIZER
+    output, config = folder / _TOKENIZER, model.config
+    symbols = symbols_of(folder / _DICTIONARY, causal=config.causal)
     try:
         original, path = tokenizer.read(source)
-        symbols = (symbols_of if first is None else listed_in)(folder / DICTIONARY)
-        contents, lacking = tokenizer.fitted(original, symbols, path, segments=segments, first=first)
+        contents, lacking = tokenizer.fitted(
+            original, symbols, path, segments=config.has_segments, first=config.beginning
+        )
         output.mkdir()
-        tokenizer.write(contents, output, max_length=max_length, segments=segments, first=first)
+        tokenizer.write(contents, output, config)
     except CheckpointError as error:
         output.rmdir() if output.is_dir() else None
         report.notes.append(f"tokenizer/ was not written: {error}")
         return
-    tokenizer.copy_sources(source, output)
-    problem = "" if tokenizer.has_sources(output) else _without_sources(original, path, output)
-    report.notes.append(f"tokenizer/ was converted from {path.name} and has the ids of {DICTIONARY}")
+    report.notes.append(f"tokenizer/ was converted from {path.name} and has the ids of {_DICTIONARY}")
     if lacking:
         report.notes.append(f"tokenizer/ lacks {len(lacking)} pieces of {path.name}, such as {lacking[0]!r}")
-    report.notes += [problem] if problem else []
-
-
-def _without_sources(original: tokenizer.Tokenizer, path: Path, output: Path) -> str:
-    """Write the files that split training text from a tokenizer.json, or return why this is not possible."""
-    try:
-        tokenizer.write_byte_level(original, output)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        return (
-            f"prepare_corpus.py cannot use tokenizer/, because {path.name} is not GPT-2's byte-level BPE: {error}. To "
+    if reason := tokenizer.keep_training_files(source, original, output):
+        report.notes.append(
+            f"prepare_corpus.py cannot use tokenizer/, because {path.name} is not GPT-2's byte-level BPE: {reason}. To "
             "train on text of your own, add the vocab.txt, the SentencePiece model or the vocab.json and merges.txt "
             f"of this tokenizer to {path.parent}, and import again"
         )
-    return ""
 
 
 def _state(model: Pretrained, folder: Path) -> dict[str, Any]:
-    tensors = dict(model.tensors)
-    tensors.setdefault("lm_head.weight", tensors["embed_tokens.weight"])
-    state = names.to_fairseq(tensors)
-    state["encoder.sentence_encoder.version"] = torch.tensor([3.0])
-    return state_of(state, configuration(folder, [*TASK, *flags(model)]), "MaskedLmLoss")
-
-
-def state_of(weights: Mapping[str, Tensor], configuration: Mapping[str, Any], criterion: str) -> dict[str, Any]:
-    """Return a checkpoint with these weights, from which training can continue.
-
-    Args:
-        weights: Weights by their names in fairseq.
-        configuration: See `configuration`.
-        criterion: Name of the criterion's class.
-    """
-    history = {"criterion_name": criterion, "optimizer_name": "none", "lr_scheduler_state": {}, "num_updates": 0}
+    """Return a checkpoint from which training can continue, with the settings that fairseq-train would save."""
+    causal, tensors = model.config.causal, dict(model.tensors)
+    tensors.setdefault(HEAD, tensors["embed_tokens.weight"])
+    weights = names.to_fairseq(tensors, causal=causal)
+    weights["decoder.version" if causal else "encoder.sentence_encoder.version"] = torch.tensor([3.0])
+    history = {"criterion_name": (_CAUSAL if causal else _MASKED)[2]}
+    history |= {"optimizer_name": "none", "lr_scheduler_state": {}, "num_updates": 0}
     return {
         "args": None,
-        "cfg": configuration,
+        "cfg": _configuration(folder, flags(model)),
         "model": weights,
         "optimizer_history": [history],
         "extra_state": {"train_iterator": {"epoch": 1}, "metrics": {}, "previous_training_time": 0},
@@ -131,7 +102,7 @@ def state_of(weights: Mapping[str, Tensor], configuration: Mapping[str, Any], cr
     }
 
 
-def configuration(folder: Path, arguments: list[str]) -> dict[str, Any]:
+def _configuration(folder: Path, arguments: list[str]) -> dict[str, Any]:
     """Return the configuration that fairseq-train would save with these arguments and the data in `folder`."""
     register()
     from fairseq import options
@@ -146,13 +117,19 @@ def configuration(folder: Path, arguments: list[str]) -> dict[str, Any]:
 
 
 def flags(model: Pretrained) -> list[str]:
-    """Return the flags of fairseq-train that build this model and set the length of its samples."""
+    """Return the flags of fairseq-train that choose the task, build this model and set the length of its samples."""
     config = model.config
-    values = {theirs: getattr(config, ours) for ours, (theirs, default) in FAIRSEQ.items() if type(default) is not bool}
-    values |= {"encoder_embed_dim": config.dim, "max_positions": config.max_length}
-    values |= {"tokens_per_sample": config.max_length, "pos_enc": config.pos_enc}
-    words = [word for name, value in values.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    task, criterion, _, arch = _CAUSAL if config.causal else _MASKED
+    words = ["--task", task, "--criterion", criterion, "--arch", arch]
+    valued = {ours: theirs for ours, (theirs, *defaults) in SETTINGS.items() if type(defaults[0]) is not bool}
+    values = {theirs: getattr(config, ours) for ours, theirs in valued.items()}
+    values |= {"SIDE_embed_dim": config.dim, "tokens_per_sample": config.max_length, "pos_enc": config.pos_enc}
+    values |= {"layer_norm_eps": config.layer_norm_eps, "max_positions": config.max_length} if not config.causal else {}
+    for name, value in values.items():
+        words += [f"--{name.replace('SIDE', config.side).replace('_', '-')}", str(value)]
     words += ["--pos-enc-args", config.pos_enc_args] if config.pos_enc_args else []
-    words += ["--encoder-normalize-before"] * config.normalize_before
+    words += [f"--{config.side}-normalize-before"] * config.normalize_before
+    if config.causal:
+        return [*words, "--no-scale-embedding", *["--share-decoder-input-output-embed"] * config.tied]
     words += ["--layernorm-embedding"] * (not config.layernorm_embedding)  # this flag of fairseq switches it off
     return words + ["--untie-weights-roberta"] * (not config.tied)

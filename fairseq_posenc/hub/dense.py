@@ -16,7 +16,25 @@ from torch import Tensor
 _EMBEDDING, _SOFTMAX = "decoder.embed_tokens.", "decoder.adaptive_softmax."
 
 
-def embedding(weights: Mapping[str, Tensor]) -> Tensor:
+def decoder(weights: Mapping[str, Tensor], *, transposed: bool) -> dict[str, Tensor]:
+    """Return the weights of a language model by their names in `LanguageModel`, with the output matrix even if tied.
+
+    Args:
+        weights: Weights by their names in fairseq.
+        transposed: Whether the projections of the bands of the output are those of the adaptive input
+            (--tie-adaptive-proj), which are stored transposed.
+    """
+    weights = {name: tensor.float() for name, tensor in weights.items() if tensor.is_floating_point()}
+    tensors = {name: tensor for name, tensor in weights.items() if name.startswith(("decoder.layer", "decoder.pos."))}
+    tensors["embed_tokens.weight"] = _embedding(weights)
+    parts = _output(weights, transposed=transposed)
+    tensors |= {f"lm_head.{name}": tensor for name, tensor in parts.items() if tensor is not None}
+    if (table := weights.get("decoder.embed_positions.weight")) is not None:
+        tensors["decoder.pos.learned.weight"] = table[2:]  # fairseq counts positions from pad + 1
+    return tensors
+
+
+def _embedding(weights: Mapping[str, Tensor]) -> Tensor:
     """Return the input vector of each word, [V, d], before fairseq multiplies it by sqrt(d)."""
     if f"{_EMBEDDING}weight" in weights:
         vectors = weights[f"{_EMBEDDING}weight"]
@@ -28,14 +46,8 @@ def embedding(weights: Mapping[str, Tensor]) -> Tensor:
     return vectors if projection is None else vectors @ projection.T
 
 
-def output(weights: Mapping[str, Tensor], *, transposed: bool) -> dict[str, Tensor | None]:
-    """Return the output matrix [V, d], and biases and vectors of bands if the softmax is adaptive.
-
-    Args:
-        weights: Weights by their names in fairseq.
-        transposed: Whether the projections of the bands are those of the adaptive input (--tie-adaptive-proj), which
-            are stored transposed.
-    """
+def _output(weights: Mapping[str, Tensor], *, transposed: bool) -> dict[str, Tensor | None]:
+    """Return the output matrix [V, d], and biases and vectors of bands if the softmax is adaptive."""
     adaptive = {name.removeprefix(_SOFTMAX): value for name, value in weights.items() if name.startswith(_SOFTMAX)}
     if not adaptive:
         parts = {"weight": weights.get("decoder.output_projection.weight", weights.get(f"{_EMBEDDING}weight"))}

@@ -15,38 +15,37 @@ from torch import Tensor
 from ..compat.checkpoints import CheckpointError
 from ..core.arguments import Parser
 from ..core.words import visible
-from . import export_lm, language_model, names, sums, tokenizer
+from ..data.words import marked
+from . import names, sums, tokenizer
 from .code import ENTRY, code
-from .convert import as_it_is, converted
 from .folder import SAFE, new_folder
+from .hugging_face import NUMBERS, OTHERS, OWN
+from .ids import Pretrained
 from .model import ModelConfig
-from .pretrained import OWN, OWN_MASKED, Pretrained, read
-
-ROBERTA = "roberta"
+from .names import LEARNED, TYPES
+from .pretrained import read
 
 CARD = """---
-library_name: fairseq_posenc
-pipeline_tag: fill-mask
+library_name: {library}
+pipeline_tag: {task}
 ---
-# A masked language model with position encoding `{pos_enc}`
+# A {kind} with position encoding `{pos_enc}`
 
 The model has {layers} layers of width {dim}, {heads} heads and a vocabulary of {vocabulary:,} tokens. The model was
-trained on sequences of up to {max_length} tokens. {options}
+trained on sequences of up to {max_length} tokens. {more}
 In Python:
 
     import fairseq_posenc
     model = fairseq_posenc.load("DIR")  # needs torch and safetensors, but not fairseq
     logits = model(input_ids, attention_mask)
 
-{transformers}{tokenizer}
+{transformers}
 """
-READABLE = "The class `RobertaForMaskedLM` of transformers can load the model, too. "
-TOKENIZER = "`transformers.AutoTokenizer` loads the tokenizer."
+READABLE = "The class `RobertaForMaskedLM` of transformers can load the model, too."
 OTHER = """transformers runs the code in this folder, because transformers itself does not have this encoding:
 
-    from transformers import AutoModelForMaskedLM
-    model = AutoModelForMaskedLM.from_pretrained("DIR", trust_remote_code=True)
-
+    from transformers import {auto}
+    model = {auto}.from_pretrained("DIR", trust_remote_code=True)
 """
 
 
@@ -61,46 +60,41 @@ def export(model: Pretrained, output: Path, tokens: tokenizer.Tokenizer | None =
     from safetensors.torch import save_file
 
     config = model.config
+    files = {"config.json": _json(_settings(config)), "README.md": _card(model, has_tokenizer=tokens is not None)}
+    files |= {} if _is_roberta(config) else code(config.pos_enc)
+    files |= {"generation_config.json": _json(_generation(config))} if config.causal else {}
+    if model.vocabulary is not None:
+        files["vocab.txt"] = "".join(f"{piece}\n" for piece in model.vocabulary)
     with new_folder(output) as folder:
         weights = {name: tensor.contiguous().clone() for name, tensor in _weights(model).items()}
         save_file(weights, folder / SAFE, metadata={"format": "pt"})
-        (folder / "config.json").write_text(json.dumps(settings(config), indent=2) + "\n", "utf-8")
-        files = {} if as_roberta(config) else code(config.pos_enc)
-        for name, text in {"README.md": _card(config, tokens is not None), **files}.items():
+        for name, text in files.items():
             (folder / name).write_text(text, "utf-8")
-        if model.vocabulary is not None:
-            (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in model.vocabulary), "utf-8")
         if tokens is not None:
-            tokenizer.write(tokens, folder, max_length=config.max_length, segments=config.has_segments)
+            tokenizer.write(tokens, folder, config)
         sums.write(folder)
 
 
-def as_roberta(config: ModelConfig) -> bool:
+def _is_roberta(config: ModelConfig) -> bool:
     """Return whether transformers can read the model as a RoBERTa."""
     plain = config.layernorm_embedding and not config.normalize_before and config.activation == "gelu"
-    return config.pos_enc == "learned" and not config.pos_enc_args and plain and config.pad == 1
+    learned = config.pos_enc == "learned" and not config.pos_enc_args
+    return learned and plain and config.pad == 1 and config.attention_bias and not config.causal
 
 
-def settings(config: ModelConfig) -> dict[str, Any]:
+def _settings(config: ModelConfig) -> dict[str, Any]:
     """Return the contents of config.json; settings that only this package reads are under `fairseq_posenc`."""
-    known = as_roberta(config)
-    classes = {"AutoConfig": f"{ENTRY}.PosEncConfig", "AutoModelForMaskedLM": f"{ENTRY}.PosEncForMaskedLM"}
+    known, kind = _is_roberta(config), "CausalLM" if config.causal else "MaskedLM"
+    classes = {"AutoConfig": f"{ENTRY}.PosEncConfig", f"AutoModelFor{kind}": f"{ENTRY}.PosEncFor{kind}"}
     return {
-        "model_type": ROBERTA if known else OWN_MASKED,
-        "architectures": ["RobertaForMaskedLM"] if known else ["PosEncForMaskedLM"],
+        "model_type": "roberta" if known else OWN,
+        "architectures": ["RobertaForMaskedLM" if known else f"PosEncFor{kind}"],
         **({} if known else {"auto_map": classes, "torch_dtype": "float32"}),
-        "vocab_size": config.vocabulary,
-        "hidden_size": config.dim,
-        "num_hidden_layers": config.layers,
-        "num_attention_heads": config.heads,
-        "intermediate_size": config.ffn,
-        "hidden_act": config.activation,
+        **{theirs: getattr(config, ours) for ours, theirs in NUMBERS["bert"].items()},
+        **{theirs: getattr(config, ours) for ours, (theirs, _) in OTHERS["bert"].items()},
         "max_position_embeddings": config.max_length + (config.pad + 1 if known else 0),
         "type_vocab_size": 1,
-        "layer_norm_eps": config.layer_norm_eps,
-        "hidden_dropout_prob": config.dropout,
-        "attention_probs_dropout_prob": config.attention_dropout,
-        "bos_token_id": config.bos,
+        "bos_token_id": config.first if config.causal else config.bos,
         "pad_token_id": config.pad,
         "eos_token_id": config.eos,
         "tie_word_embeddings": config.tied and known,  # other tied models have no second matrix to tie
@@ -108,39 +102,77 @@ def settings(config: ModelConfig) -> dict[str, Any]:
     }
 
 
+def _generation(config: ModelConfig) -> dict[str, Any]:
+    """Return the contents of generation_config.json, which forbids padding and <s> in generated text."""
+    return {
+        "bos_token_id": config.first,
+        "eos_token_id": config.eos,
+        "pad_token_id": config.pad,
+        "suppress_tokens": sorted({config.pad, config.bos} - {config.eos}),
+    }
+
+
 def _weights(model: Pretrained) -> dict[str, Tensor]:
     config, tensors = model.config, dict(model.tensors)
-    if not as_roberta(config):
+    if not _is_roberta(config):
         return {f"model.{name}": tensor for name, tensor in tensors.items()}  # as in our class for transformers
-    table = tensors.pop("encoder.pos.learned.weight")
+    table = tensors[f"encoder.{LEARNED}"]
     unread = torch.zeros(config.pad + 1, config.dim, dtype=table.dtype)
-    tensors_by_name = names.to_hf(tensors)
-    tensors_by_name["roberta.embeddings.position_embeddings.weight"] = torch.cat([unread, table])
-    tensors_by_name["lm_head.decoder.bias"] = tensors_by_name["lm_head.bias"]  # transformers ties them to this one
-    tensors_by_name["roberta.embeddings.token_type_embeddings.weight"] = torch.zeros(1, config.dim, dtype=table.dtype)
-    return tensors_by_name
+    tensors |= {f"encoder.{LEARNED}": torch.cat([unread, table]), f"{TYPES}.weight": torch.zeros_like(unread[:1])}
+    named = names.to_roberta(tensors)
+    return {**named, "lm_head.decoder.bias": named["lm_head.bias"]}  # transformers ties them to this one
 
 
-def _card(config: ModelConfig, tokens: bool) -> str:
-    options = f"The options of the encoding are `{config.pos_enc_args}`.\n" if config.pos_enc_args else ""
-    known = READABLE if as_roberta(config) else OTHER
-    texts = {"options": options, "transformers": known, "tokenizer": TOKENIZER if tokens else ""}
+def _json(contents: dict[str, Any]) -> str:
+    return json.dumps(contents, indent=2) + "\n"
+
+
+def _card(model: Pretrained, *, has_tokenizer: bool) -> str:
+    config, more = model.config, list[str]()
+    if config.pos_enc_args:
+        more.append(f"The options of the encoding are `{config.pos_enc_args}`.")
+    if config.causal:
+        more.append(f"Each text begins with `{config.beginning}`, and each line ends with `</s>`.")
+    more += [f"{note[0].upper()}{note[1:]}." for note in model.notes]
+    more += ["`transformers.AutoTokenizer` loads the tokenizer."] if has_tokenizer else []
+    auto = "AutoModelForCausalLM" if config.causal else "AutoModelForMaskedLM"
+    texts = {"transformers": READABLE if _is_roberta(config) else OTHER.format(auto=auto), "more": "\n".join(more)}
+    texts["library"] = "transformers" if config.causal else "fairseq_posenc"
+    texts["task"] = "text-generation" if config.causal else "fill-mask"
+    texts["kind"] = "language model" if config.causal else "masked language model"
     return CARD.format(**{**asdict(config), **texts}).replace(" \n", "\n")
 
 
 def _tokenizer(model: Pretrained, source: Path | None) -> tuple[tokenizer.Tokenizer | None, str]:
-    """Return the tokenizer to write (None if there is none), and a message about the tokenizer."""
-    place = source or (tokenizer.beside(model.dictionary) if model.dictionary else None)
-    if place is None or str(source) == "none":
-        return None, f"no tokenizer was written. To add it, give --tokenizer FILE_OR_FOLDER ({tokenizer.FORMS})."
-    if model.vocabulary is None:
-        raise CheckpointError(
-            f"{place}: this tokenizer needs the model's dict.txt. Put the dict.txt into the folder of the checkpoint."
-        )
-    contents, where = tokenizer.read(place)
-    contents, lacking = tokenizer.fitted(contents, model.vocabulary, where, segments=model.config.has_segments)
-    line = f"wrote the tokenizer of {where}"
-    return contents, line + (f" without {len(lacking)} pieces that dict.txt lacks" if lacking else "")
+    """Return the tokenizer to write (None if there is none), and a message about the tokenizer.
+
+    Args:
+        model: The model to export.
+        source: Value of --tokenizer. The default None means the folder tokenizer/ beside dict.txt; if there is no such
+            folder and the symbols of a language model are whole words, the tokenizer splits text at spaces.
+    Raises:
+        CheckpointError: The tokenizer cannot be read, or belongs to another model.
+    """
+    symbols, dictionary = model.vocabulary, model.dictionary
+    none = f"note: no tokenizer was written. To add it, give --tokenizer FILE_OR_FOLDER ({tokenizer.FORMS})."
+    place = source or (tokenizer.beside(dictionary) if dictionary else None)
+    if str(source) == "none":
+        return None, none
+    if place is not None and symbols is None:
+        problem = f"{place}: this tokenizer needs the model's dict.txt"
+        raise CheckpointError(f"{problem}. Put the dict.txt into the folder of the checkpoint.")
+    if place is not None and symbols is not None:
+        contents, where = tokenizer.read(place)
+        segments, first = model.config.has_segments, model.config.beginning
+        contents, lacking = tokenizer.fitted(contents, symbols, where, segments=segments, first=first)
+        line = f"wrote the tokenizer of {where}"
+        return contents, line + (f" without {len(lacking)} pieces that dict.txt lacks" if lacking else "")
+    if symbols is None or dictionary is None or not model.config.causal or marked(symbols) is not None:
+        return None, none
+    words = {"type": "WordLevel", "vocab": {symbol: i for i, symbol in enumerate(symbols)}, "unk_token": "<unk>"}
+    contents = {"pre_tokenizer": {"type": "WhitespaceSplit"}, "model": words}
+    contents, _ = tokenizer.fitted(contents, symbols, dictionary, first=model.config.beginning)
+    return contents, "wrote a tokenizer that splits text at spaces"
 
 
 def _parser() -> Parser:
@@ -174,8 +206,7 @@ def main(argv: Sequence[str]) -> int:
     """Export the model that the command line names. Return 0, or print an error message of one line and return 1."""
     args = _parser().parse_args(argv)
     try:
-        is_causal = args.checkpoint.is_file() and language_model.is_language_model(args.checkpoint)
-        lines = (_export_lm if is_causal else _export_masked)(args.checkpoint, args.output, args.tokenizer)
+        lines = _export(args.checkpoint, args.output, args.tokenizer)
     except (CheckpointError, ValueError, OSError) as error:
         print(f"export-hf: {visible(error)}", file=sys.stderr)
         return 1
@@ -183,35 +214,19 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _export_lm(checkpoint: Path, output: Path, files: Path | None) -> list[str]:
-    """Export a language model, and return the lines to print."""
-    model = language_model.of_checkpoint(checkpoint)
-    language_model.model_of(model)  # raises if weights are missing or left over
-    tokens, line = export_lm.tokens_of(model, files)
-    export_lm.export(model, output, tokens)
-    lines = [f"Wrote {len(model.tensors)} weights with the encoding {model.config.pos_enc} to {output}."]
-    lines += [line if tokens else f"note: {line}", *(f"note: {note}." for note in model.notes)]
-    return [*lines, _no_vocabulary()] if model.vocabulary is None else lines
-
-
-def _export_masked(checkpoint: Path, output: Path, files: Path | None) -> list[str]:
-    """Export a masked language model, and return the lines to print."""
-    pretrained = read(checkpoint)
-    config = pretrained.config
-    model, report = converted(pretrained, as_it_is(config, pretrained.tensors), config.pos_enc_args)
-    if lost := [*report.new, *report.dropped]:
-        unexported = [name for name in lost if not name.startswith("classification_heads.")]
-        if unexported:
-            problem = f"{checkpoint}: the weight {unexported[0]} is missing or cannot be exported"
-            raise CheckpointError(f"{problem}. Give the checkpoint of a masked language model.")
-    tokens, line = _tokenizer(pretrained, files)
+def _export(checkpoint: Path, output: Path, files: Path | None) -> list[str]:
+    """Export a model, and return the lines to print."""
+    model = read(checkpoint, causal=True)
+    model.model(checkpoint)  # raises if weights are missing or left over
+    if lost := [name for name in model.unused if not name.startswith("classification_heads.")]:
+        problem = f"{checkpoint}: the weight {lost[0]} cannot be exported"
+        raise CheckpointError(f"{problem}. Give the checkpoint of a masked language model.")
+    tokens, line = _tokenizer(model, files)
     export(model, output, tokens)
-    lines = [f"Wrote {len(report.copied)} weights with the encoding {model.config.pos_enc} to {output}."]
-    lines += [f"dropped: {name}: {why}" for name, why in report.dropped.items()]
-    lines.append(line if tokens else f"note: {line}")
-    return [*lines, _no_vocabulary()] if model.vocabulary is None else lines
-
-
-def _no_vocabulary() -> str:
-    reason = "there is no dict.txt beside the checkpoint or in its data folder"
-    return f"note: the folder has no vocabulary, because {reason}"
+    lines = [f"Wrote {len(model.tensors)} weights with the encoding {model.config.pos_enc} to {output}."]
+    lines += [f"dropped: {name}: the model has no such weight" for name in model.unused]
+    lines += [line, *(f"note: {note}." for note in model.notes)]
+    if model.vocabulary is None:
+        reason = "there is no dict.txt beside the checkpoint or in its data folder"
+        lines.append(f"note: the folder has no vocabulary, because {reason}")
+    return lines

@@ -31,19 +31,20 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not path.exists():
         advice = "Give the folder of a Hugging Face model, or the file of a checkpoint that fairseq-train wrote"
         raise CheckpointError(f"{folder} has no config.json. {advice}.")
-    settings = _json(path)
-    if not isinstance(settings, dict):
-        raise CheckpointError(f"{path} is not a JSON object with settings. Download the file again.")
+    settings = read_json(path)
     sums.check(path)
     return settings
 
 
-def _json(path: Path) -> Any:
-    """Return the content of a JSON file; raise CheckpointError if it is not valid."""
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file; raise CheckpointError if the file is not valid."""
     try:
-        return json.loads(path.read_text("utf-8"))
+        content = json.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is not valid JSON ({error}). Download the file again.") from None
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{path} is not a JSON object. Download the file again.")
+    return content
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
@@ -65,7 +66,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
 
 def _parts(folder: Path, index: str, read: Callable[[Path], Any]) -> dict[str, Tensor]:
     try:
-        names = list(_json(folder / index)["weight_map"].values())
+        names = list(read_json(folder / index)["weight_map"].values())
     except (KeyError, TypeError, AttributeError):
         raise CheckpointError(f"{folder / index} is not an index of weights. Download the file again.") from None
     tensors: dict[str, Tensor] = {}
@@ -106,14 +107,14 @@ def read_vocabulary(folder: Path) -> list[str] | None:
         sums.check(folder / "vocab.txt")
         return read_utf8(folder / "vocab.txt").rstrip("\n").split("\n")
     if (folder / "vocab.json").is_file():
-        return _by_id(_json(folder / "vocab.json"), folder / "vocab.json")
+        return _by_id(read_json(folder / "vocab.json"), folder / "vocab.json")
     if (folder / "tokenizer.json").is_file():
         return _of_tokenizer(folder / "tokenizer.json")
     return None
 
 
 def _of_tokenizer(path: Path) -> list[str]:
-    contents = _json(path)
+    contents = read_json(path)
     try:
         model = contents["model"]["vocab"]
         ids = {piece: i for i, (piece, _) in enumerate(model)} if isinstance(model, list) else dict(model)

@@ -12,11 +12,11 @@ from ..compat.checkpoints import CheckpointError
 from ..core.arguments import Parser
 from ..core.words import visible
 from ..encodings.building import parse, spelled_out
-from . import gpt2
 from .convert import converted
 from .folder import CHECKPOINT
+from .ids import SPECIALS, reordered
 from .model import ModelConfig
-from .pretrained import SPECIALS, read, reordered
+from .pretrained import read
 
 EXAMPLES = """examples (import-hf downloads nothing: download a model of the Hugging Face hub first):
   huggingface-cli download google-bert/bert-base-uncased --local-dir bert
@@ -58,16 +58,11 @@ def _parser() -> Parser:
     return parser
 
 
-def special_ids(config: ModelConfig) -> tuple[int | None, ...]:
-    """Return the ids of the special tokens, to find out whether two models have the same order of ids."""
-    return config.bos, config.pad, config.eos, config.unk, config.mask
-
-
 def main(argv: Sequence[str]) -> int:
     """Convert the model that the command line names. Return 0, or print an error message of one line and return 1."""
     args = _parser().parse_args(argv)
     try:
-        lines = (_import_lm if gpt2.is_decoder(args.source) else _import_masked)(args)
+        lines = _import(args)
     except ModuleNotFoundError as error:
         print(
             f"import-hf: {error}. Install fairseq; `python -m fairseq_posenc doctor` checks the installation.",
@@ -81,59 +76,36 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _encoding(args: argparse.Namespace) -> tuple[str, str | None]:
-    """Return the encoding and its options; an error about them names the flags of this command."""
-    parse(args.pos_enc, args.pos_enc_args)
-    return spelled_out(args.pos_enc, args.pos_enc_args)
+def _import(args: argparse.Namespace) -> list[str]:
+    """Convert the model, and return the lines to print."""
+    from .checkpoint import flags, save
 
-
-def _import_masked(args: argparse.Namespace) -> list[str]:
-    """Convert a BERT or RoBERTa, and return the lines to print."""
-    from .checkpoint import TASK, flags, save
-
-    original = read(args.source)
+    original = read(args.source, causal=True)
     source = reordered(original)
-    encoding = _encoding(args)
+    parse(args.pos_enc, args.pos_enc_args)  # an error names the flags of this command
+    encoding = spelled_out(args.pos_enc, args.pos_enc_args)
     model, report = converted(source, *encoding, max_length=args.max_positions, seed=args.seed)
     save(model, report, args.output, args.source)
     lines = report.lines()
-    if special_ids(original.config) != special_ids(source.config):
-        lines.append(_other_ids(args, f"{', '.join(SPECIALS)}, the other pieces, <mask>"))
-    return [*lines, *_use(args, model.vocabulary is not None, [*TASK, *flags(model)])]
-
-
-def _import_lm(args: argparse.Namespace) -> list[str]:
-    """Convert a GPT-2, and return the lines to print."""
-    from . import import_lm
-
-    source = gpt2.reordered(gpt2.read(args.source))
-    encoding = _encoding(args)
-    model, report = import_lm.converted(source, *encoding, max_length=args.max_positions, seed=args.seed)
-    import_lm.save(model, report, args.output, args.source)
-    order = f"{', '.join(SPECIALS)}, the other pieces; </s> is GPT-2's end of text"
-    lines = [*report.lines(), _other_ids(args, order)]
-    flags = [*import_lm.TASK, *import_lm.flags(model)]
-    return [*lines, *_use(args, model.vocabulary is not None, flags)]
-
-
-def _other_ids(args: argparse.Namespace, order: str) -> str:
-    return (
-        f"note: the ids are in fairseq's order ({order}), so they differ from those of {args.source}. Encode text with "
-        f"{args.output}/dict.txt or {args.output}/tokenizer."
-    )
-
-
-def _use(args: argparse.Namespace, has_vocabulary: bool, flags: Sequence[str]) -> list[str]:
-    """Return lines that say how to use the model."""
-    lines = []
-    if not has_vocabulary:
+    if _special_ids(original.config) != _special_ids(source.config):
+        last = "; </s> is GPT-2's end of text" if model.config.causal else ", <mask>"
+        lines.append(
+            f"note: the ids are in fairseq's order ({', '.join(SPECIALS)}, the other pieces{last}), so they differ "
+            f"from those of {args.source}. Encode text with {args.output}/dict.txt or {args.output}/tokenizer."
+        )
+    if model.vocabulary is None:
         lines.append(
             "note: the source has no vocabulary file. Therefore dict.txt contains numbers, and special symbols have "
             "the ids of the published models."
         )
     lines.append(f"To load the model in Python: fairseq_posenc.load({str(args.output)!r})")
-    words = shlex.join(["--finetune-from-model", str(args.output / CHECKPOINT), *flags])
     lines.append(
         "To continue training, replace DATA in this command, and add --optimizer, --lr, --batch-size and so on:"
     )
+    words = shlex.join(["--finetune-from-model", str(args.output / CHECKPOINT), *flags(model)])
     return [*lines, f'fairseq-train DATA --user-dir "$(python -m fairseq_posenc path)" {words}']
+
+
+def _special_ids(config: ModelConfig) -> tuple[int | None, ...]:
+    """Return the ids of the special tokens, to find out whether two models have the same order of ids."""
+    return config.bos, config.pad, config.eos, config.unk, config.mask

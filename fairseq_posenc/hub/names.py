@@ -1,4 +1,4 @@
-"""Rename weights between Hugging Face, fairseq and the plain model (`MaskedLM`).
+"""Rename weights between Hugging Face, fairseq and the plain model (`LanguageModel`).
 
 The tables map names of modules; `{}` stands for the number of a layer.
 """
@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from torch import Tensor
 
-#: Modules of Hugging Face's BERT and RoBERTa, after the prefix `bert.` or `roberta.` and their plain names.
-BODY = {
+#: Names for segments and distances, which the plain model has elsewhere or not at all.
+TYPES, DISTANCES = "types", "distances"
+LEARNED, HEAD = "pos.learned.weight", "lm_head.weight"
+#: Weights with one row for each id.
+BY_ID = ("embed_tokens.weight", HEAD, "lm_head.bias")
+_BODY = {
     "embeddings.word_embeddings": "embed_tokens",
     "embeddings.LayerNorm": "encoder.layernorm_embedding",
     "encoder.layer.{}.attention.self.query": "encoder.layers.{}.self_attn.q_proj",
@@ -23,121 +26,137 @@ BODY = {
     "encoder.layer.{}.intermediate.dense": "encoder.layers.{}.fc1",
     "encoder.layer.{}.output.dense": "encoder.layers.{}.fc2",
     "encoder.layer.{}.output.LayerNorm": "encoder.layers.{}.final_layer_norm",
-}
-#: Names for positions and segments, which the plain model has elsewhere or not at all.
-POSITIONS, TYPES, DISTANCES = "positions", "types", "distances"
-POSITIONAL = {
-    "embeddings.position_embeddings": POSITIONS,
+    "embeddings.position_embeddings": "encoder.pos.learned",
     "embeddings.token_type_embeddings": TYPES,
     "encoder.layer.{}.attention.self.distance_embedding": DISTANCES + ".{}",
 }
-HEADS = {
+#: Modules of each kind of Hugging Face's models, after the prefix of its body.
+MODULES = {
     "bert": {
+        **_BODY,
         "cls.predictions.transform.dense": "lm_head.dense",
         "cls.predictions.transform.LayerNorm": "lm_head.layer_norm",
         "cls.predictions.decoder": "lm_head",
         "cls.predictions": "lm_head",
     },
     "roberta": {
+        **_BODY,
         "lm_head.dense": "lm_head.dense",
         "lm_head.layer_norm": "lm_head.layer_norm",
         "lm_head.decoder": "lm_head",
         "lm_head": "lm_head",
     },
+    "gpt2": {
+        "wte": "embed_tokens",
+        "wpe": "decoder.pos.learned",
+        "ln_f": "decoder.layer_norm",
+        "h.{}.ln_1": "decoder.layers.{}.self_attn_layer_norm",
+        "h.{}.ln_2": "decoder.layers.{}.final_layer_norm",
+        "h.{}.attn.c_attn": "decoder.layers.{}.self_attn.in_proj",
+        "h.{}.attn.c_proj": "decoder.layers.{}.self_attn.out_proj",
+        "h.{}.mlp.c_fc": "decoder.layers.{}.fc1",
+        "h.{}.mlp.c_proj": "decoder.layers.{}.fc2",
+        "lm_head": "lm_head",
+    },
 }
+_PREFIXES = {"bert": "bert.", "roberta": "roberta.", "gpt2": "transformer."}
 #: TensorFlow's names, which old files contain.
-OLD_ENDS = {"gamma": "weight", "beta": "bias"}
+_OLD_ENDS = {"gamma": "weight", "beta": "bias"}
+_STACK = "encoder.sentence_encoder."
+#: Prefixes of the names of fairseq's RoBERTa, and ours. The first that matches counts.
+_FAIRSEQ = {
+    "encoder.lm_head.": "lm_head.",
+    f"{_STACK}embed_tokens.": "embed_tokens.",
+    f"{_STACK}embed_positions.": "encoder.pos.learned.",
+    _STACK: "encoder.",
+}
+#: Names of a language model in fairseq that differ from ours.
+_OF_DECODERS = {"embed_tokens.weight": "decoder.embed_tokens.weight", HEAD: "decoder.output_projection.weight"}
 
 
-@dataclass
-class Renamed:
-    """Hold renamed weights, keyed by their names in the plain model, and the names of unused weights."""
+def from_hf(tensors: Mapping[str, Tensor], kind: str) -> tuple[dict[str, Tensor], list[str]]:
+    """Return the weights of a model of Hugging Face by our names, and the names of those that have no place here.
 
-    tensors: dict[str, Tensor] = field(default_factory=dict)
-    unused: list[str] = field(default_factory=list)
-
-
-def from_hf(tensors: Mapping[str, Tensor], kind: str) -> Renamed:
-    """Rename the weights of Hugging Face's BERT or RoBERTa (`kind`: bert or roberta), with or without its head."""
-    table = {**BODY, **POSITIONAL, **HEADS[kind]}
-    patterns = [(_pattern(theirs), ours) for theirs, ours in table.items()]
-    renamed = Renamed()
+    Args:
+        tensors: Weights of a model with or without its head.
+        kind: Kind of the model, a key of `MODULES`.
+    """
+    patterns = [(_pattern(theirs), ours) for theirs, ours in MODULES[kind].items()]
+    renamed, unused = dict[str, Tensor](), list[str]()
     for name, tensor in tensors.items():
-        module, _, end = name.removeprefix(f"{kind}.").rpartition(".")
-        end = OLD_ENDS.get(end, end)
-        matches = ((pattern.fullmatch(module), ours) for pattern, ours in patterns)
-        ours = next((ours.format(*match.groups()) for match, ours in matches if match), None)
+        module, _, end = name.removeprefix(_PREFIXES[kind]).rpartition(".")
+        end = _OLD_ENDS.get(end, end)
+        ours = _translated(module, patterns)
         if ours is None or end not in ("weight", "bias"):
-            renamed.unused.append(name)
+            unused.append(name)
+        elif kind == "gpt2" and ".layers." in ours and tensor.dim() == 2:  # GPT-2 stores these matrices transposed
+            renamed[f"{ours}.{end}"] = tensor.T.float()
         else:
-            renamed.tensors[f"{ours}.{end}"] = tensor
-    return renamed
+            renamed[f"{ours}.{end}"] = tensor.float()
+    return _in_three(renamed), unused
 
 
-def to_hf(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the weights, keyed by their names in Hugging Face's RoBERTa. Weights of encodings keep their names."""
-    back = {ours: f"roberta.{theirs}" for theirs, ours in BODY.items()}
-    back |= {ours: theirs for theirs, ours in HEADS["roberta"].items()}  # the last entry counts, lm_head
-    patterns = [(_pattern(ours), theirs) for ours, theirs in back.items()]
+def to_roberta(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the weights, keyed by their names in Hugging Face's RoBERTa."""
+    heads = ("lm_head", "cls")
+    patterns = [
+        (_pattern(ours), theirs if theirs.startswith(heads) else f"roberta.{theirs}")
+        for theirs, ours in MODULES["roberta"].items()
+        if theirs != "lm_head.decoder"
+    ]
     named = {}
     for name, tensor in tensors.items():
         module, _, end = name.rpartition(".")
-        matches = ((pattern.fullmatch(module), theirs) for pattern, theirs in patterns)
-        theirs = next((theirs.format(*match.groups()) for match, theirs in matches if match), module)
-        named["lm_head.decoder.weight" if name == "lm_head.weight" else f"{theirs}.{end}"] = tensor
+        theirs = _translated(module, patterns) or module
+        named["lm_head.decoder.weight" if name == HEAD else f"{theirs}.{end}"] = tensor
     return named
+
+
+def _translated(module: str, patterns: list[tuple[re.Pattern[str], str]]) -> str | None:
+    matches = ((pattern.fullmatch(module), template) for pattern, template in patterns)
+    return next((template.format(*match.groups()) for match, template in matches if match), None)
 
 
 def _pattern(template: str) -> re.Pattern[str]:
     return re.compile(re.escape(template).replace(r"\{\}", r"(\d+)"))
 
 
-_STACK = "encoder.sentence_encoder."
-#: Prefixes of fairseq's names, and ours. The first that matches counts.
-_FAIRSEQ = {
-    "encoder.lm_head.": "lm_head.",
-    f"{_STACK}embed_tokens.": "embed_tokens.",
-    f"{_STACK}embed_positions.": f"{POSITIONS}.",
-    _STACK: "encoder.",
-}
+def _in_three(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Split the matrices and biases that hold query, key and value one after the other."""
+    parts = {}
+    for name, tensor in tensors.items():
+        if joined := re.fullmatch(r"(.+\.)in_proj[._](weight|bias)", name):
+            pieces = zip("qkv", tensor.chunk(3), strict=False)
+            parts |= {f"{joined[1]}{x}_proj.{joined[2]}": piece.clone() for x, piece in pieces}
+        else:
+            parts[name] = tensor
+    return parts
 
 
-def from_fairseq(tensors: Mapping[str, Tensor]) -> Renamed:
-    """Rename the weights of a RoBERTa from this plugin or from fairseq, including fairseq's old releases."""
-    renamed = Renamed()
-    for name, tensor in _modern(tensors).items():
-        prefix = next((prefix for prefix in _FAIRSEQ if name.startswith(prefix)), None)
+def from_fairseq(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], list[str]]:
+    """Return the weights of a RoBERTa of this plugin or of fairseq by our names, and the names that are not used.
+
+    Old models of fairseq call the encoder `decoder` and have one matrix for q, k, v.
+    """
+    renamed, unused = dict[str, Tensor](), list[str]()
+    for name, tensor in _in_three(tensors).items():
         if name.endswith(("version", "_float_tensor")):
             continue
+        modern = re.sub(r"^decoder\.", "encoder.", name).replace(".emb_layer_norm.", ".layernorm_embedding.")
+        prefix = next((prefix for prefix in _FAIRSEQ if modern.startswith(prefix)), None)
         if prefix is None:
-            renamed.unused.append(name)
-        else:
-            renamed.tensors[_FAIRSEQ[prefix] + name.removeprefix(prefix)] = tensor
-    return renamed
+            unused.append(modern)
+        else:  # fairseq counts positions from pad + 1
+            rows = tensor[2:] if ".embed_positions." in prefix else tensor
+            renamed[_FAIRSEQ[prefix] + modern.removeprefix(prefix)] = rows
+    return renamed, unused
 
 
-def to_fairseq(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the weights, keyed by their names in a `posenc_roberta`."""
+def to_fairseq(tensors: Mapping[str, Tensor], *, causal: bool = False) -> dict[str, Tensor]:
+    """Return the weights by their names in a `posenc_roberta` or, if `causal`, in a `posenc_transformer_lm`."""
+    if causal:
+        return {_OF_DECODERS.get(name, name): tensor for name, tensor in tensors.items()}
     return {
         ("encoder." if name.startswith("lm_head.") else _STACK) + name.removeprefix("encoder."): tensor
         for name, tensor in tensors.items()
     }
-
-
-def _modern(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the weights, keyed by their names in the current fairseq.
-
-    Old models call the encoder `decoder` and have one matrix for q, k, v.
-    """
-    renamed = {}
-    for name, tensor in tensors.items():
-        if name.startswith("decoder."):
-            name = "encoder." + name.removeprefix("decoder.")
-        name = name.replace(".emb_layer_norm.", ".layernorm_embedding.")
-        joined = re.fullmatch(r"(.+\.)in_proj_(weight|bias)", name)
-        if joined:
-            parts = zip("qkv", tensor.chunk(3), strict=True)
-            renamed.update({f"{joined[1]}{x}_proj.{joined[2]}": part.clone() for x, part in parts})
-        else:
-            renamed[name] = tensor
-    return renamed

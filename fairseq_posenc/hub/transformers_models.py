@@ -17,8 +17,7 @@ from transformers import GenerationMixin, PretrainedConfig, PreTrainedModel
 from transformers.cache_utils import Cache
 from transformers.modeling_outputs import CausalLMOutputWithPast, MaskedLMOutput
 
-from .causal_lm import CausalConfig, CausalLM, Past
-from .model import MaskedLM, ModelConfig
+from .model import LanguageModel, ModelConfig, Past
 
 #: Labels that the loss leaves out, as in transformers.
 IGNORED = -100
@@ -32,12 +31,6 @@ class PosEncConfig(PretrainedConfig):
     def __init__(self, fairseq_posenc: dict[str, Any] | None = None, **settings: Any) -> None:
         self.fairseq_posenc = fairseq_posenc or {}
         super().__init__(**settings)
-
-
-class PosEncCausalConfig(PosEncConfig):
-    """Hold the settings of a language model."""
-
-    model_type = "fairseq_posenc_lm"
 
 
 class PosEncCache(Cache):
@@ -77,29 +70,41 @@ class PosEncCache(Cache):
         self.past.reorder(indices)
 
 
-def _refuse_outputs(wanted: dict[str, bool | None]) -> None:
-    """Raise ValueError if the caller requests outputs that these models do not return."""
-    for name, value in wanted.items():
-        if value:
-            raise ValueError(f"{name}=True: this model returns logits only. Leave {name} out.")
+class PosEncModel(PreTrainedModel):  # type: ignore[misc]
+    """Provide a base class of the exported models."""
 
-
-class PosEncForCausalLM(PreTrainedModel, GenerationMixin):
-    """Run an exported language model in transformers."""
-
-    config_class = PosEncCausalConfig
+    config_class = PosEncConfig
     base_model_prefix = "model"
-    #: The cache cannot forget tokens. transformers then refuses assisted generation and contrastive search.
-    _is_stateful = True
 
-    def __init__(self, config: PosEncCausalConfig) -> None:
+    def __init__(self, config: PosEncConfig) -> None:
         super().__init__(config)
-        self.model = CausalLM(CausalConfig(**config.fairseq_posenc))
+        self.model = LanguageModel(ModelConfig(**config.fairseq_posenc))
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:
         """Return the embedding of the tokens."""
         return self.model.embed_tokens
+
+    @staticmethod
+    def _refuse_outputs(**wanted: bool | None) -> None:
+        """Raise ValueError if the caller requests outputs that these models do not return."""
+        for name, value in wanted.items():
+            if value:
+                raise ValueError(f"{name}=True: this model returns logits only. Leave {name} out.")
+
+    @staticmethod
+    def _loss(logits: Tensor, labels: Tensor | None) -> Tensor | None:
+        """Return the mean loss of the labels; None without labels."""
+        if labels is None:
+            return None
+        return F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten(), ignore_index=IGNORED)
+
+
+class PosEncForCausalLM(PosEncModel, GenerationMixin):  # type: ignore[misc]
+    """Run an exported language model in transformers."""
+
+    #: The cache cannot forget tokens. transformers then refuses assisted generation and contrastive search.
+    _is_stateful = True
 
     def forward(
         self,
@@ -123,12 +128,10 @@ class PosEncForCausalLM(PreTrainedModel, GenerationMixin):
             output_attentions, output_hidden_states: These outputs are not available.
             return_dict: Whether to return an object instead of a tuple.
         """
-        _refuse_outputs({"output_attentions": output_attentions, "output_hidden_states": output_hidden_states})
+        self._refuse_outputs(output_attentions=output_attentions, output_hidden_states=output_hidden_states)
         cache = self._cache(past_key_values, use_cache)
-        logits = self.model(input_ids, attention_mask, None if cache is None else cache.past)
-        loss = None
-        if labels is not None:
-            loss = F.cross_entropy(logits[:, :-1].flatten(0, 1).float(), labels[:, 1:].flatten(), ignore_index=IGNORED)
+        logits = self.model(input_ids, attention_mask, past=None if cache is None else cache.past)
+        loss = self._loss(logits[:, :-1], None if labels is None else labels[:, 1:])
         output = CausalLMOutputWithPast(loss=loss, logits=logits, past_key_values=cache)
         return output.to_tuple() if return_dict is False else output
 
@@ -164,20 +167,8 @@ class PosEncForCausalLM(PreTrainedModel, GenerationMixin):
         }
 
 
-class PosEncForMaskedLM(PreTrainedModel):
+class PosEncForMaskedLM(PosEncModel):
     """Run an exported masked language model in transformers."""
-
-    config_class = PosEncConfig
-    base_model_prefix = "model"
-
-    def __init__(self, config: PosEncConfig) -> None:
-        super().__init__(config)
-        self.model = MaskedLM(ModelConfig(**config.fairseq_posenc))
-        self.post_init()
-
-    def get_input_embeddings(self) -> nn.Module:
-        """Return the embedding of the tokens."""
-        return self.model.embed_tokens
 
     def forward(
         self,
@@ -199,10 +190,7 @@ class PosEncForMaskedLM(PreTrainedModel):
             output_attentions, output_hidden_states: These outputs are not available.
             return_dict: Whether to return an object instead of a tuple.
         """
-        _refuse_outputs({"output_attentions": output_attentions, "output_hidden_states": output_hidden_states})
+        self._refuse_outputs(output_attentions=output_attentions, output_hidden_states=output_hidden_states)
         logits = self.model(input_ids, attention_mask, token_type_ids)
-        loss = None
-        if labels is not None:
-            loss = F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten(), ignore_index=IGNORED)
-        output = MaskedLMOutput(loss=loss, logits=logits)
+        output = MaskedLMOutput(loss=self._loss(logits, labels), logits=logits)
         return output.to_tuple() if return_dict is False else output

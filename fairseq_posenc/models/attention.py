@@ -26,12 +26,12 @@ class Place(NamedTuple):
 
     Args:
         positions: Positions of the queries and keys.
-        tensors: The tensors of this layer that the encoding's `per_layer` returned.
+        tensors: The tensors of this layer that the composition's `per_layer` returned, by the names of encodings.
         memory: Inputs of this layer in earlier segments, [M, B, d].
     """
 
     positions: Positions
-    tensors: Mapping[str, Tensor]
+    tensors: Mapping[str, Mapping[str, Tensor]]
     memory: Tensor | None = None
 
 

@@ -177,9 +177,13 @@ def nested_config(flat: Any) -> TransformerConfig:
     for follower, leader in {**_FOLLOWS_ENCODER, **_FOLLOWS_DECODER}.items():
         if values.get(follower) is None:
             values[follower] = values[leader]
-    config = TransformerConfig.from_namespace(Namespace(**values))
-    config.no_token_positional_embeddings = True  # fairseq's own positions are never built
-    return config
+    return nested(values)
+
+
+def nested(values: Mapping[str, Any], **own: Any) -> TransformerConfig:
+    """Return fairseq's hierarchical config with the given options, and further ones of this plugin."""
+    # fairseq's own positions are never built
+    return TransformerConfig.from_namespace(Namespace(**{**values, **own, "no_token_positional_embeddings": True}))
 
 
 def refuse(values: Mapping[str, Any], refused: Mapping[str, str]) -> None:

@@ -23,8 +23,8 @@ from ..core.syntax import names_in, prefix
 from ..encodings.building import get, parse
 from ..hub import names
 from ..hub.convert import converted
+from ..hub.ids import Pretrained
 from ..hub.model import ModelConfig
-from ..hub.pretrained import Pretrained
 from .finetuning_config import SEGMENTS, SIZES, PretrainedConfig
 from .masked_lm import PosEncRoberta
 from .pretrained_encoder import pretrained_encoder, take

@@ -39,7 +39,7 @@ class PosEncEncoderLayer(TransformerEncoderLayerBase):
         self, x: Tensor, encoder_padding_mask: Tensor | None, *, positions: Positions, **tensors: Tensor
     ) -> Tensor:
         """Return the layer's outputs [T, B, d] for the inputs [T, B, d]."""
-        out: Tensor = super().forward(x, Place(positions, tensors))
+        out: Tensor = super().forward(x, Place(positions, _by_encoding(tensors)))
         return out
 
 
@@ -78,7 +78,7 @@ class PosEncDecoderLayer(TransformerDecoderLayerBase):
             encoder_out,
             encoder_padding_mask,
             incremental_state,
-            self_attn_padding_mask=Place(positions, tensors, memory),
+            self_attn_padding_mask=Place(positions, _by_encoding(tensors), memory),
             need_attn=need_attn,
             need_head_weights=need_head_weights,
         )
@@ -108,6 +108,16 @@ def number(layers: nn.ModuleList, encoding: Composition, path: str) -> None:
         attention.path = path
 
 
-def tensors_of(layer: Any, per_layer: list[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """Return the tensors that `per_layer` holds for this layer."""
-    return per_layer[layer.self_attn.view.index - 1]
+def tensors_of(layer: Any, per_layer: list[dict[str, dict[str, Tensor]]]) -> dict[str, Tensor]:
+    """Return the tensors that `per_layer` holds for this layer as keyword arguments, such as `shaw.weight`."""
+    by_encoding = per_layer[layer.self_attn.view.index - 1]
+    return {f"{name}.{key}": tensor for name, own in by_encoding.items() for key, tensor in own.items()}
+
+
+def _by_encoding(tensors: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    """Return the keyword arguments that `tensors_of` made by the names of the encodings."""
+    by_encoding: dict[str, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        encoding, _, key = name.partition(".")
+        by_encoding.setdefault(encoding, {})[key] = tensor
+    return by_encoding

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 
 from ..core.options import names
 from ..core.refusal import InputError
 from ..encodings import Composition, build
-from ..hub.convert import as_it_is
-from ..hub.pretrained import Pretrained
+from ..hub.ids import Pretrained
 from .finetuning import encoding
 
 
@@ -26,7 +23,7 @@ def fine_tuned(pretrained: Pretrained, args: str | None = None, segments: str = 
     Raises:
         ValueError: An option does not belong to the encoding, or the model already has segments of another kind.
     """
-    own = replace(pretrained.config, pos_enc=as_it_is(pretrained.config, pretrained.tensors))
+    own = pretrained.config
     with torch.device("meta"):
         return build(*encoding(own, None, args, segments), own.stack)
 

@@ -1,7 +1,6 @@
 """Define the flat (not nested) options of the language models."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
-from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any, Optional
 
@@ -11,7 +10,7 @@ from fairseq.models.transformer_lm import TransformerLanguageModelConfig
 from ..core.options import option
 from ..core.refusal import InputError
 from ..data.documents import SEQUENCE
-from .config import REFUSED, Field, PosEncConfig, flag, refuse, values_of
+from .config import REFUSED, Field, PosEncConfig, flag, nested, refuse, values_of
 from .documents import WITHIN, WITHIN_HELP
 
 _FOLLOWS = ("decoder_input_dim", "decoder_output_dim")
@@ -73,8 +72,7 @@ def decoder_config(flat: Any) -> TransformerConfig:
         values[name] = values["decoder_embed_dim"] if values[name] is None else values[name]
     longest = values["max_target_positions"]
     values["max_target_positions"] = values["tokens_per_sample"] if longest is None else longest
-    values["no_token_positional_embeddings"] = True  # fairseq's own positions are never built
-    return TransformerConfig.from_namespace(Namespace(**values))
+    return nested(values)
 
 
 def _check_adaptive(values: dict[str, Any]) -> None:

@@ -1,14 +1,13 @@
 """Define the flat (not nested) options of the masked language models RoBERTa and BERT."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
-from argparse import Namespace
 from typing import Any, Optional
 
 from fairseq.models.transformer import TransformerConfig
 
 from ..core.options import option
 from ..data.documents import SEQUENCE
-from .config import ACTIVATIONS, SEVERAL, LayersConfig, values_of
+from .config import ACTIVATIONS, SEVERAL, LayersConfig, nested, values_of
 from .documents import WITHIN, WITHIN_HELP
 
 
@@ -52,6 +51,4 @@ class PretrainingPosEncConfig(MaskedLMPosEncConfig):
 
 def stack_config(flat: Any, max_positions: int) -> TransformerConfig:
     """Convert the flat options to fairseq's nested `TransformerConfig`, and add the plugin's options."""
-    values = values_of(flat, MaskedLMPosEncConfig)
-    own = {"max_source_positions": max_positions, "no_scale_embedding": True, "no_token_positional_embeddings": True}
-    return TransformerConfig.from_namespace(Namespace(**{**values, **own}))
+    return nested(values_of(flat, MaskedLMPosEncConfig), max_source_positions=max_positions, no_scale_embedding=True)

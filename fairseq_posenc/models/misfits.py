@@ -14,20 +14,30 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..compat import checkpoint_names
 from ..compat.checkpoints import CheckpointError, as_dict, safe_load, settings_of
 from ..compat.patching import replace
 from ..encodings.building import parse
-from .misfit_words import ENCODING, Settings, differences, refusal
 
 logger = logging.getLogger(__name__)
 
+Settings = Mapping[str, Any]
+
+_STACKS = ("encoder", "decoder")
+_ENCODING = ("pos_enc", "pos_enc_args", "pos_enc_defaults", "pos_enc_random")
+_ENCODING += tuple(f"pos_enc_{side}{part}" for side in _STACKS for part in ("", "_args"))
 #: All shapes may fit although these settings differ. Another number of heads is an error; the others give a warning.
-_HEADS = ("encoder_attention_heads", "decoder_attention_heads")
-_COMPUTING = (*ENCODING, "attend_within", "activation_fn", "layer_norm_eps")
+_HEADS = tuple(f"{side}_attention_heads" for side in _STACKS)
+_COMPUTING = (*_ENCODING, "attend_within", "activation_fn", "layer_norm_eps")
+#: Settings on which the shapes or the names of the weights depend, except those of the encoding and the lengths.
+_SIZES = (
+    *(f"{side}_{size}" for side in _STACKS for size in ("layers", "embed_dim", "ffn_embed_dim", "normalize_before")),
+    *("layernorm_embedding", "share_all_embeddings", "share_decoder_input_output_embed", "untie_weights_roberta"),
+)
+_LENGTHS = ("max_positions", "tokens_per_sample", "max_source_positions", "max_target_positions")
 #: Errors that fairseq raises if the stored state does not fit the optimizer that the command line chooses.
 _STATE_ERRORS = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 _FAILED = "Cannot load model parameters from checkpoint"
+_CURE = "Give the settings of the checkpoint, or start from another checkpoint."
 
 
 def name_misfits() -> None:
@@ -38,29 +48,26 @@ def name_misfits() -> None:
 
 
 def _compared(original: Callable[..., Any], trainer: Any, filename: str, *args: Any, **kwargs: Any) -> Any:
-    # Training builds only classes that the command line names, never classes that the checkpoint names. So the
-    # checkpoint may contain any names.
-    with checkpoint_names.allowing_all():
-        state = None if getattr(trainer, "is_fsdp", False) else _state(filename)
-        if state is None:
-            return original(trainer, filename, *args, **kwargs)
-        theirs = {**_length(settings_of(state, "task")), **_by_owner(settings_of(state, "model"))}
-        mine = {**_length(as_dict(trainer.cfg.task)), **_by_owner(as_dict(trainer.cfg.model))}
-        _check_dictionary(trainer.task, state, filename)
-        if other_heads := differences(theirs, mine, _HEADS):
-            raise CheckpointError(refusal(filename, other_heads, [], theirs, mine))
-        try:
-            loaded = original(trainer, filename, *args, **kwargs)
-        except _STATE_ERRORS as error:
-            raise CheckpointError(
-                f"{filename}: the state of the training cannot be restored ({type(error).__name__}: {error}). To load "
-                f"only the weights, give --finetune-from-model {filename} and another --save-dir."
-            ) from error
-        except Exception as error:
-            if not str(error).startswith(_FAILED):
-                raise
-            raise CheckpointError(refusal(filename, None, _misfits(trainer, state), theirs, mine)) from error
-    for difference in differences(theirs, mine, _COMPUTING):
+    state = None if getattr(trainer, "is_fsdp", False) else _state(filename)
+    if state is None:
+        return original(trainer, filename, *args, **kwargs)
+    theirs = {**_length(settings_of(state, "task")), **_by_owner(settings_of(state, "model"))}
+    mine = {**_length(as_dict(trainer.cfg.task)), **_by_owner(as_dict(trainer.cfg.model))}
+    _check_dictionary(trainer.task, state, filename)
+    if other_heads := _differences(theirs, mine, _HEADS):
+        raise CheckpointError(f"{filename} does not fit this model: {'; '.join(other_heads)}. {_CURE}")
+    try:
+        loaded = original(trainer, filename, *args, **kwargs)
+    except _STATE_ERRORS as error:
+        raise CheckpointError(
+            f"{filename}: the state of the training cannot be restored ({type(error).__name__}: {error}). To load "
+            f"only the weights, give --finetune-from-model {filename} and another --save-dir."
+        ) from error
+    except Exception as error:
+        if not str(error).startswith(_FAILED):
+            raise
+        raise CheckpointError(_refusal(filename, _misfits(trainer, state), theirs, mine)) from error
+    for difference in _differences(theirs, mine, _COMPUTING):
         problem = f"{filename} is loaded, but it was trained with other settings: {difference}"
         logger.warning(f"{problem}. Give the checkpoint's value, unless you changed it on purpose.")
     return loaded
@@ -109,6 +116,48 @@ def _misfits(trainer: Any, state: Mapping[str, Any]) -> list[str]:
     ]
     lines += [f"the checkpoint has no {name}" for name in ours if name not in theirs]
     return lines + [f"the model has no {name}" for name in theirs if name not in ours]
+
+
+def _differences(theirs: Settings, mine: Settings, names: Sequence[str]) -> list[str]:
+    """Return a line for each setting in `names` that checkpoint and model both have, but with different values."""
+    pairs = [(name, theirs[name] or None, mine[name] or None) for name in names if name in theirs and name in mine]
+    return [
+        f"--{name.replace('_', '-')} is {_shown(old)} in the checkpoint, {_shown(new)} here"
+        for name, old, new in pairs
+        if old != new and not (name in _LENGTHS and None in (old, new))
+    ]
+
+
+def _shown(value: Any) -> str:
+    return "not set" if value is None else str(value)
+
+
+def _refusal(filename: str, weights: Sequence[str], theirs: Settings, mine: Settings) -> str:
+    """Return the error message, which names the file and says what differs and what to do.
+
+    Args:
+        filename: Path of the checkpoint.
+        weights: Lines about weights that do not fit.
+        theirs: Settings of the checkpoint.
+        mine: Settings of the model.
+    """
+    names = [settings.get("_name") or settings.get("arch") for settings in (theirs, mine)]
+    sizes, others = (_differences(theirs, mine, names) for names in (_SIZES, (*_ENCODING, *_LENGTHS)))
+    problems, cure = [*sizes, *others], _CURE
+    if names[0] != names[1]:
+        problems.insert(0, f"the checkpoint has the architecture {names[0]}, but the model has {names[1]}")
+    symbols = [line for line in weights if "embed_tokens.weight has" in line]
+    if symbols and not problems:
+        cure = "The two dictionaries have different sizes. Binarise the data with the checkpoint's dict.txt "
+        cure += "(fairseq-preprocess --srcdict)."
+    elif "bert" in str(names[0]) and "pos_enc" in mine and not sizes:
+        length = mine.get("max_positions") or mine.get("tokens_per_sample")
+        more = f" --max-positions {length}" if isinstance(length, int) else ""
+        cure = f"Convert the checkpoint with `python -m fairseq_posenc import-hf {filename} --pos-enc {mine['pos_enc']}"
+        cure += f"{more} --output DIR`. Or give the settings of the checkpoint."
+    count = f" (and {len(weights) - 1} more)" if len(weights) > 1 else ""
+    problems += [f"{line}{count}" for line in ((symbols if not problems else []) or weights)[:1]]
+    return f"{filename} does not fit this model: {'; '.join(problems)}. {cure}"
 
 
 def _check_dictionary(task: Any, state: Mapping[str, Any], filename: str) -> None:

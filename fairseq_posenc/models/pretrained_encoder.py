@@ -11,9 +11,8 @@ from fairseq.data import Dictionary
 from ..compat.checkpoints import CheckpointError
 from ..core.refusal import InputError
 from ..data.words import MASK
-from ..hub.checkpoint import symbols_in_dictionary
-from ..hub.convert import as_it_is, converted
-from ..hub.pretrained import Pretrained, read, reordered
+from ..hub.ids import Pretrained, reordered, symbols_in_dictionary
+from ..hub.pretrained import read
 from .finetuning_config import ENCODER_SIZES
 
 logger = logging.getLogger(__name__)
@@ -26,7 +25,6 @@ _SIZES = {
     "pos_enc_encoder": "pos_enc",
     "pos_enc_encoder_args": "pos_enc_args",
 }
-_OWN = ("encoder.", "embed_tokens.", "lm_head.")
 
 
 def pretrained_encoder(source: Path, dictionary: Dictionary, dictionary_file: Path) -> Pretrained:
@@ -41,11 +39,6 @@ def pretrained_encoder(source: Path, dictionary: Dictionary, dictionary_file: Pa
     """
     pretrained = reordered(read(source))
     _check_vocabulary(pretrained, source, dictionary, dictionary_file)
-    if any(not name.startswith(_OWN) for name in pretrained.tensors):
-        pretrained, report = converted(pretrained, as_it_is(pretrained.config, pretrained.tensors))
-        missing = [name for name in report.new if not name.startswith("lm_head.")]
-        if missing:
-            raise CheckpointError(f"{source} is not a complete encoder: it has no {missing[0]}. Give another file.")
     return pretrained
 
 

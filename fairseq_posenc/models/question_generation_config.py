@@ -1,7 +1,6 @@
 """Define the flat (not nested) options of question generation, and the configurations of encoder and decoder."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
-from argparse import Namespace
 from typing import Any, Optional
 
 from fairseq.models.transformer import TransformerConfig
@@ -9,7 +8,7 @@ from omegaconf import II
 
 from ..core.options import option
 from ..core.refusal import InputError
-from .config import ACTIVATIONS, SEVERAL, LayersConfig, values_of
+from .config import ACTIVATIONS, SEVERAL, LayersConfig, nested, values_of
 
 #: defaults of an encoder without --encoder-from: those of BERT base
 SCRATCH = {
@@ -93,14 +92,13 @@ _COMMON += ["pos_enc_encoder", "pos_enc_encoder_args"]
 
 def encoder_config(values: dict[str, Any]) -> TransformerConfig:
     """Return fairseq's hierarchical config of the encoder."""
-    own = {name: values[name] for name in values if name.startswith("encoder_")}
-    own |= {
-        "activation_fn": values["encoder_activation_fn"],
-        "layernorm_embedding": not values["no_encoder_embedding_norm"],
-        "no_scale_embedding": True,
-        "max_source_positions": values["max_source_positions"],
-    }
-    return _nested(values, own)
+    return nested(
+        _of_side(values, "encoder"),
+        activation_fn=values["encoder_activation_fn"],
+        layernorm_embedding=not values["no_encoder_embedding_norm"],
+        no_scale_embedding=True,
+        max_source_positions=values["max_source_positions"],
+    )
 
 
 def decoder_config(values: dict[str, Any]) -> TransformerConfig:
@@ -108,25 +106,19 @@ def decoder_config(values: dict[str, Any]) -> TransformerConfig:
 
     The decoder scales its embeddings as fairseq does, and applies layer norm to them.
     """
-    own = {name: values[name] for name in values if name.startswith("decoder_")}
-    width = values["encoder_embed_dim"]
-    own |= {
-        "decoder_embed_dim": width,
-        "decoder_input_dim": width,
-        "decoder_output_dim": width,
-        "encoder_embed_dim": width,
-        "activation_fn": values["decoder_activation_fn"],
-        "layernorm_embedding": True,
-        "share_decoder_input_output_embed": True,
-        "max_target_positions": values["max_target_positions"],
-    }
-    return _nested(values, own)
+    sides = ("decoder_embed_dim", "decoder_input_dim", "decoder_output_dim", "encoder_embed_dim")
+    return nested(
+        {**_of_side(values, "decoder"), **dict.fromkeys(sides, values["encoder_embed_dim"])},
+        activation_fn=values["decoder_activation_fn"],
+        layernorm_embedding=True,
+        share_decoder_input_output_embed=True,
+        max_target_positions=values["max_target_positions"],
+    )
 
 
-def _nested(values: dict[str, Any], own: dict[str, Any]) -> TransformerConfig:
-    common = {name: values[name] for name in _COMMON}
-    # fairseq's own positions are never built
-    return TransformerConfig.from_namespace(Namespace(**common, **own, no_token_positional_embeddings=True))
+def _of_side(values: dict[str, Any], side: str) -> dict[str, Any]:
+    """Return the options of the encoder or the decoder, and those that both stacks use."""
+    return {name: value for name, value in values.items() if name in _COMMON or name.startswith(f"{side}_")}
 
 
 def check(values: dict[str, Any]) -> None:

@@ -43,7 +43,7 @@ def take(table: Tensor, rows: Tensor | slice, dim: int) -> Tensor:
 
 
 def query_product(q: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice) -> Tensor:
-    """Return q_i·a[j - i] for all queries i and keys j, [B, h, Q, K].
+    """Return q_i·a[j - i] for all queries i and keys j, [B, h, Q, K], in at least float32.
 
     Args:
         q: Queries, [B, h, Q, D].
@@ -57,13 +57,13 @@ def query_product(q: Tensor, table: Tensor, positions: Lengths, rows: Tensor | s
         table, index = _fewest(table, positions, rows)
         products = promoted(with_rows(q, cast(table, q.dtype)))
         return products.gather(-1, _for_heads(index, q))
-    return _skewed(q, cast(by_distance(table, rows), q.dtype), positions.key_length)
+    return promoted(_skewed(q, cast(by_distance(table, rows), q.dtype), positions.key_length))
 
 
 def key_product(
     k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice, content: Content | None = None
 ) -> Tensor:
-    """Return k_j·a[j - i] for all queries i and keys j, [B, h, Q, K].
+    """Return k_j·a[j - i] for all queries i and keys j, [B, h, Q, K], in at least float32.
 
     Args:
         k: Keys, [B, h, K, D].
@@ -83,11 +83,11 @@ def key_product(
         return products.gather(-2, _for_heads(index, k))
     vectors = by_distance(table, rows).flip(-2).to(k.dtype)
     if windows.usable(k, vectors):
-        return transposed(windows.product(k, vectors[0], positions.query_length))
+        return promoted(transposed(windows.product(k, vectors[0], positions.query_length)))
     if torch.compiler.is_compiling():
         products = with_rows(k, padded(vectors, -2))
-        return shift_transposed(products, positions.query_length, heads_first=len(vectors) > 1)
-    return _skewed(k, vectors, positions.query_length).transpose(-1, -2)
+        return promoted(shift_transposed(products, positions.query_length, heads_first=len(vectors) > 1))
+    return promoted(_skewed(k, vectors, positions.query_length)).transpose(-1, -2)
 
 
 def value_product(weights: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice) -> Tensor:

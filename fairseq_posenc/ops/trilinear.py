@@ -1,8 +1,8 @@
 """Compute M3's product of three vectors, sum_d q_id k_jd a_ijd, without a tensor of [Q, K, D] numbers per head.
 
 The sum is not a matrix product. The product and its gradients stand below as plain formulas, which torch.compile turns
-into loops without temporary tensors: with the rest of the attention if that is compiled, and otherwise on a CPU one by
-one. Without a compiler, the formulas are computed for a few queries at a time.
+into loops without temporary tensors: with the rest of the attention if that is compiled (`_InGraph`), and otherwise on
+a CPU one by one. Without a compiler, the formulas are computed for a few queries at a time.
 
 Legend: B batch, h heads, Q queries, K keys, D head width, L = Q+K-1 distances. The argument `vectors`, [1 or h, L, D],
 holds the vectors a of all distances.
@@ -36,7 +36,8 @@ def product(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     if own_gradients():
         out: Tensor = (_InGraph if torch.compiler.is_compiling() else _Trilinear).apply(q, k, vectors)
         return out
-    return _products(q, k, vectors)
+    rows, columns = (torch.arange(x.shape[2], device=q.device) for x in (q, k))
+    return _of_pairs(q, k, vectors, (columns - rows[:, None] + q.shape[2] - 1)[None])
 
 
 def product_of_pairs(q: Tensor, k: Tensor, vectors: Tensor, index: Tensor) -> Tensor:
@@ -92,33 +93,23 @@ class _Trilinear(torch.autograd.Function):
 class _InGraph(torch.autograd.Function):
     """Compute the product and its first derivatives as a part of a larger graph.
 
-    A GPU runs each formula as a loop without temporary tensors. The loops read neighbouring features, in the dtype of
-    the model. Strided views give each pair its vector, which takes less arithmetic than an index.
+    A GPU runs each formula as a loop without temporary tensors. The loops read the dtype of the model.
     """
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
         ctx.save_for_backward(q, k, vectors)
-        queries, keys, dim, heads = q.shape[2], k.shape[2], q.shape[3], len(vectors)
-        length = queries + keys - 1
-        rounded = vectors.to(q.dtype).contiguous()
-        a = rounded.as_strided((heads, queries, keys, dim), (dim * length, dim, dim, 1)).flip(1)
-        return (promoted(q)[:, :, :, None] * k[:, :, None] * a).sum(-1)
+        return _products(q, k, vectors.to(q.dtype).contiguous())
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
         q, k, vectors = ctx.saved_tensors
-        queries, keys, dim, heads = q.shape[2], k.shape[2], q.shape[3], len(vectors)
-        length = queries + keys - 1
+        queries, keys = q.shape[2], k.shape[2]
         rounded, by_pair = _stored(vectors.to(q.dtype)), _stored(grad.to(q.dtype))
-        a = rounded.as_strided((heads, queries, keys, dim), (length * dim, dim, dim, 1)).flip(1)
-        for_q = (promoted(by_pair)[..., None] * k[:, :, None] * a).sum(3)
-        for_k = (promoted(by_pair)[..., None] * q[:, :, :, None] * a).sum(2)
+        for_q, for_k = _for_queries(by_pair, k, rounded), _for_keys(by_pair, q, rounded)
         around = _stored(F.pad(k, (0, 0, queries - 1, queries - 1)))
-        size, strides = (*q.shape[:3], length, dim), around.stride()
-        of_distances = around.as_strided(size, (*strides[:2], dim, dim, 1))  # the key of a query and a distance
-        for_vectors = (promoted(unshift(by_pair, length))[..., None] * q[:, :, :, None] * of_distances).sum(2).sum(0)
-        for_vectors = for_vectors if heads > 1 else for_vectors.sum(0, keepdim=True)
+        for_vectors = _for_vectors(unshift(by_pair, queries + keys - 1), q, around).sum(0)
+        for_vectors = for_vectors if len(vectors) > 1 else for_vectors.sum(0, keepdim=True)
         return for_q.to(q.dtype), for_k.to(k.dtype), for_vectors.to(vectors.dtype)
 
 
@@ -136,7 +127,7 @@ def _way(q: Tensor, k: Tensor, size: int) -> tuple[Callable[..., Tensor], list[B
 
 
 def _as_it_is(formula: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
-    return formula(*tensors)
+    return formula(*(x.contiguous() for x in tensors))
 
 
 def _in_a_loop(formula: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
@@ -162,10 +153,14 @@ def _blocks(q: Tensor, k: Tensor, size: int) -> list[Block]:
     ]
 
 
+# -- the formulas, for contiguous vectors. Strided views give each pair its vector, which takes less arithmetic than an
+# index, and all loops read neighbouring features.
+
+
 def _at_pairs(vectors: Tensor, queries: int, keys: int) -> Tensor:
     """Return the vector of each pair, [1 or h, L, D] -> [1 or h, Q, K, D]."""
-    rows, columns = (torch.arange(size, device=vectors.device) for size in (queries, keys))
-    return promoted(vectors)[:, columns[None, :] - rows[:, None] + queries - 1]
+    heads, length, dim = vectors.shape
+    return vectors.as_strided((heads, queries, keys, dim), (length * dim, dim, dim, 1)).flip(1)
 
 
 def _products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
@@ -173,11 +168,11 @@ def _products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
 
 
 def _for_queries(grad: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    return (grad[..., None] * k[:, :, None] * _at_pairs(vectors, *grad.shape[2:])).sum(3)
+    return (promoted(grad)[..., None] * k[:, :, None] * _at_pairs(vectors, *grad.shape[2:])).sum(3)
 
 
 def _for_keys(grad: Tensor, q: Tensor, vectors: Tensor) -> Tensor:
-    return (grad[..., None] * q[:, :, :, None] * _at_pairs(vectors, *grad.shape[2:])).sum(2)
+    return (promoted(grad)[..., None] * q[:, :, :, None] * _at_pairs(vectors, *grad.shape[2:])).sum(2)
 
 
 def _for_vectors(by_distance: Tensor, q: Tensor, around: Tensor) -> Tensor:
@@ -188,6 +183,6 @@ def _for_vectors(by_distance: Tensor, q: Tensor, around: Tensor) -> Tensor:
         q: Queries, [B, h, Q, D].
         around: Keys with Q-1 rows of zeros before and after them. The key of distance e and row r is in row e + r.
     """
-    entries, rows = (torch.arange(size, device=q.device) for size in (by_distance.shape[3], q.shape[2]))
-    keys = around[:, :, entries[:, None] + rows]  # [B, h, L, Q, D]
-    return (by_distance.transpose(-1, -2)[..., None] * q[:, :, None] * keys).sum(3)
+    (batch, heads, _, dim), length = q.shape, by_distance.shape[3]
+    keys = around.as_strided((batch, heads, q.shape[2], length, dim), (*around.stride()[:2], dim, dim, 1))
+    return (promoted(by_distance)[..., None] * q[:, :, :, None] * keys).sum(2)

@@ -54,13 +54,18 @@ fetch squad/{train,dev}-v1.1.json
 without=() words=(--version 1.1 --stride "$stride" --longest-question "$longest_question" --limit-eval "$limit_dev")
 for name in $sets; do
   IFS=, read -ra files <<<"${codes[$name]}"
-  case $name in XQuAD) files=("${files[@]/%/.json}") && fetch "${files[@]/#/xquad/xquad.}" ;; MLQA) fetch mlqa/MLQA_V1.zip ;; *) fetch tydiqa/tydiqa-goldp-v1.1-dev.tgz ;; esac
+  case $name in
+    XQuAD) files=("${files[@]/%/.json}") && fetch "${files[@]/#/xquad/xquad.}" ;;
+    MLQA) fetch mlqa/MLQA_V1.zip ;;
+    TyDiQA) fetch tydiqa/tydiqa-goldp-v1.1-dev.tgz ;;
+  esac
   [[ $corpus == builtin ]] || without+=(--without "${name,,}=$place")
 done
 [[ ${without[*]} != *--without* || -z $languages ]] || without+=(--languages "$languages")
 prepare SQuAD prepare_spans.py --train "$train_file" ${dev_file:+--eval "$dev_file"} --limit "$limit" "${words[@]}" "${without[@]}"
 for name in $sets; do
-  questions=(--eval "en=$place/dev.json" --eval "de=$place/dev.json")
-  [[ $corpus == builtin ]] || { questions=(--set "${name,,}" --corpus "$place") && [[ $corpus != published && -z $languages ]] || questions+=(--languages "${codes[$name]}"); }
+  questions=(--set "${name,,}" --corpus "$place")
+  [[ $corpus != published && -z $languages ]] || questions+=(--languages "${codes[$name]}")
+  [[ $corpus != builtin ]] || questions=(--eval "en=$place/dev.json" --eval "de=$place/dev.json")
   prepare "$name" prepare_spans.py "${questions[@]}" "${words[@]}"
 done

@@ -175,15 +175,16 @@ options() {
 
 # Make the output folder and lock it: _claim SETTINGS COMMAND... Every command of the run inherits the lock.
 _claim() {
-  local recipe process holders=()
+  local recipe file holders=()
   { mkdir -p "$output"/{logs,scores,.done} && : >>"$output/.lock"; } 2>/dev/null ||
     fail "--output $output: the folder cannot be written. Choose another folder."
-  exec 9>"$output/.lock"
+  exec {_lock}>"$output/.lock" # a number of its own: a recipe that is a step of another one keeps both locks
   recipe=$(sed -n 's/^recipe=//p' "$output/settings.sh" 2>/dev/null || basename "$HERE")
   [[ $recipe == "$(basename "$HERE")" ]] || fail "--output $output: the folder has a run of recipes/$recipe. Choose another folder."
-  flock -n 9 || {
-    for process in /proc/[0-9]*; do
-      [[ ! $process/fd/9 -ef $output/.lock || ${process##*/} == "$$" ]] || holders+=("${process##*/}")
+  flock -n "$_lock" || {
+    exec {_lock}>&-
+    for file in /proc/[0-9]*/fd/*; do
+      [[ ! $file -ef $output/.lock ]] || { file=${file#/proc/} && holders+=("${file%%/*}"); }
     done
     fail "$output: another run, or a command that it left behind, uses this folder (processes: ${holders[*]:-on another machine})."
   }

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairseq_posenc.core.refusal import InputError
-from fairseq_posenc.core.words import nearest
+from fairseq_posenc.core.words import nearest, suggestion
 
 from . import encodings
 from .departures import flags
@@ -29,6 +29,7 @@ DECLARATION = re.compile(r"([a-z][a-z_]*)=[^#]*# (.*?)(?: \[([^]]+)\])?$")
 OUTER_COMMA = re.compile(r",(?![^\[]*\])")  # a comma outside of brackets, such as the second in `shaw[a=8,b=1],rope`
 KINDS = {"int": (int, "a whole number"), "number": (float, "a number")}
 EXISTS = {"FILE": Path.is_file, "DIR": Path.is_dir, "PATH": Path.exists}
+PLACES = {"FILE": "file", "DIR": "folder", "PATH": "file or folder"}
 #: Flags of fairseq-train that recipe.sh writes itself, or whose files later steps read, and the option to give instead.
 DECIDED = {
     "update-freq": "--batches",
@@ -89,8 +90,11 @@ def check(option: str, value: str, kind: str, *, look: bool = True) -> None:
         choices = kind.split("|")
         if value in choices or any(not look or EXISTS[part](Path(value)) for part in choices if part in EXISTS):
             return
-        if set(choices) <= set(EXISTS):
-            raise InputError(f"{option} {value}: there is no such {' or '.join(choices).lower()}.")
+        names = [part for part in choices if part not in EXISTS]
+        if len(names) < len(choices):
+            place = " or ".join(PLACES[part] for part in choices if part in EXISTS)
+            advice = " or ".join(["an existing one", *names]) + (suggestion(value, names) or ".")
+            raise InputError(f"{option} {value}: there is no such {place}. Give {advice}")
         raise InputError(f"{option} {value}: the value must be one of {kind}{nearest(value, choices)}")
 
 

@@ -27,38 +27,23 @@ why_failed() {
 # step LABEL COMMAND...: run the command with its output in the log; if it fails, exit.
 step() { attempt "$@" || fail_step "$1"; }
 
-# attempt LABEL COMMAND...: run the command with its output in the log; on a terminal, show the seconds.
+# attempt LABEL COMMAND...: run the command with its output in the log, and print how long it took.
 # The command runs in the foreground, so that Ctrl-C ends it too.
 attempt() {
-  local label=$1 started=$SECONDS status=0 ticker=
+  local label=$1 started=$SECONDS status=0
   shift
   printf '\n== %s: %s\n' "$label" "$*" >>"$LOG"
-  if [[ -t 1 ]]; then tick "$label" & ticker=$!; fi
+  printf '  %-36s ' "$label"
   "$@" >>"$LOG" 2>&1 </dev/null || status=$?
-  stop_tick "$ticker"
-  if ((status)); then return "$status"; fi
-  printf '  %-36s %4ds\n' "$label" $((SECONDS - started))
-}
-
-# tick LABEL: show the seconds until the script ends.
-tick() {
-  local started=$SECONDS
-  while kill -0 $$ 2>/dev/null; do
-    printf '\r  %-36s %4ds ...' "$1" $((SECONDS - started))
-    sleep 1
-  done
-}
-
-stop_tick() {
-  if [[ -n $1 ]]; then
-    kill "$1" && wait "$1" 2>/dev/null || true
-    printf '\r'
+  if ((status)); then
+    echo failed
+    return "$status"
   fi
+  printf '%4ds\n' $((SECONDS - started))
 }
 
 # fail_step LABEL: show the end of the log and the cause of the failure, then exit.
 fail_step() {
-  echo >&2
   tail -n 15 "$LOG" >&2
   local why
   why=$(why_failed)

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Train models that generate a question from an answer and its context (Qu et al. 2021: LFHC and GCDF, Tables 2 and 6).
 #   recipes/question_generation/run.sh --preset small --corpus DIR --pos-enc 'xl,gcdf,shaw[clip=8,share=none]' --copy both
-#   recipes/question_generation/run.sh --preset paper --encoder bert-base-cased --pos-enc xl,gcdf
 source "$(dirname "$0")/../lib/recipe.sh"
 
 preset=small              # settings in conf/NAME.sh
@@ -28,10 +27,10 @@ stacks=(decoder)
 options "$@"
 [[ ! -f $corpus/questions.json ]] || no_effect "$corpus is prepared already" sets limit limit_valid bad context longest_answer tokenizer cased vocabulary
 
-data=$output/data-bin folder=$raw questions=(--corpus "$corpus") files=() paper=()
+# --- checks, questions, and their pieces
+data=$output/data-bin folder=$raw questions=(--corpus "$corpus") files=() paper=() && mapfile -t labels < <(split "$pos_enc")
 task=(--task posenc_question_generation --max-target-positions $((longest_question + 14))) # room for more than a question
 decode=("${task[@]}" --max-source-positions "$length" --max-len-b "$longest_question" "${generate[@]}")
-mapfile -t labels < <(split "$pos_enc")
 step check "$output/checked.json" python -m recipes.lib.check_models --output "$output/checked.json" "${labels[@]/#/--pos-enc=}" \
   --generate "${decode[*]}" -- "${PLUGIN[@]}" "${task[@]}" --arch "$arch" --criterion question_generation "${train[@]}"
 case $corpus in
@@ -53,6 +52,7 @@ free=(--workers "$workers")
   "${pieces[@]}" --context "$context" --length "$length" --longest-answer "$longest_answer" --bad "$bad" --limit "$limit" \
   --longest-question "$longest_question" --limit-valid "$limit_valid" --output "$data"
 
+# --- a model for each encoding and seed, with copying, without it, or both
 model() { # NAME ENCODING SEED [no-copy]
   local pos no_copy=() && mapfile -t pos < <(encoding "$2")
   [[ ${4-} != no-copy ]] || no_copy=(--no-copy)

@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
 # Train text classifiers from scratch with several position encodings and random seeds, and compare them: on the tasks of
 # Qu et al. 2021 (LFHC and GCDF, Tables 1 and 5), or on your own texts or pairs of texts with labels.
-#   recipes/text_classification/run.sh --preset small --tasks SST-2 --pos-enc none,shaw,gcdf --seeds 1,2,3
 #   recipes/text_classification/run.sh --preset small --corpus DIR --text title --label topic --pos-enc rope
-#   recipes/text_classification/run.sh --preset paper --tasks IMDB,QQP --pos-enc xl,gcdf
 source "$(dirname "$0")/../lib/recipe.sh"
 
 preset=small              # settings in conf/NAME.sh
@@ -26,6 +24,7 @@ arch=posenc_classifier    # architecture of fairseq-train
 stacks=(encoder)
 options "$@"
 
+# --- each data set: download it, split it into words, and write fairseq's binary files
 declare -A archive=([IMDB]='imdb --no-unpack' [SNLI]=snli [QNLI]=glue/QNLIv2.zip [QQP]=glue/QQP-clean.zip) # others: glue/TASK.zip
 fetch=(python "$ROOT/data-bin-scripts/fetch.py" --output "$raw") vectors=$glove paper=()
 case $corpus in
@@ -47,16 +46,17 @@ for item in "${items[@]}"; do
     --length "$length" --limit "$limit" ${vectors:+--glove "$vectors"} --output "$data"
 done
 
-model() { # NAME ENCODING SEED DATA-SET
-  local data=$output/data-bin/$4 pos row n more=(--pooling max) && mapfile -t pos < <(encoding "$2")
+model() { # NAME ENCODING SEED DATA-SET: single texts are pooled over all words, pairs by <s>
+  local data=$output/data-bin/$4 plan=${schedule//,/$'\n'} pos n more=(--pooling max) && mapfile -t pos < <(encoding "$2")
   if [[ " SNLI QNLI QQP MNLI RTE " == *" $4 "* || ($corpus != published && -n $pair) ]]; then
     more=(--pooling cls --init-token 0)
     [[ $segments == none || ${pos[1]} == *segments-input* ]] || pos[1]+=+segments-input
   fi
   [[ -z $glove ]] || more+=(--word-vectors "$data/word_vectors.safetensors")
-  row=$(tr , '\n' <<<"$schedule" | grep -m 1 -E "^($4|others):") && IFS=: read -ra n <<<"$row" &&
-    local train=(--max-update "${n[1]}" --warmup-updates "${n[2]}" --validate-interval-updates "${n[3]}"
-      --save-interval-updates "${n[3]}" "${train[@]}")
+  IFS=: read -ra n < <(grep -m 1 "^$4:" <<<"$plan" || grep -m 1 ^others: <<<"$plan") ||
+    fail "--schedule $schedule has neither $4 nor others."
+  local train=(--max-update "${n[1]}" --warmup-updates "${n[2]}" --validate-interval-updates "${n[3]}"
+    --save-interval-updates "${n[3]}" "${train[@]}")
   train "$1" "$data" "${PLUGIN[@]}" "${PLAIN[@]}" --log-interval 50 --task posenc_sentence_prediction \
     --criterion posenc_sentence_prediction --metrics "accuracy$([[ $4 != QQP ]] || echo ,f1)" --arch "$arch" "${pos[@]}" "${more[@]}" \
     --max-positions "$length" --best-checkpoint-metric score --maximize-best-checkpoint-metric --seed "$3" "${train[@]}" \

@@ -18,8 +18,7 @@ from torch import Tensor
 from fairseq_posenc.analysis import cosine, gradients, heat_map, lengths, patterns, rank, trained
 from fairseq_posenc.analysis.trained import Stack, told_apart
 from fairseq_posenc.core.factors import FactoredBias
-from fairseq_posenc.core.relative_bias import RelativeBias
-from fairseq_posenc.core.relative_table import RelativeTable
+from fairseq_posenc.core.relative import RelativeBias, RelativeTable
 from fairseq_posenc.encodings import specs
 from fairseq_posenc.encodings.cope import Cope
 from fairseq_posenc.encodings.learned import Learned

@@ -10,8 +10,8 @@ import torch
 
 from fairseq_posenc.attention import Projected, paths
 from fairseq_posenc.attention.choice import Choice, Mode, PathRefusedError, choose
-from fairseq_posenc.core import shared_bias
-from fairseq_posenc.core.compose import LayerCall
+from fairseq_posenc.core import relative
+from fairseq_posenc.core.compose import LayerView
 from fairseq_posenc.encodings import StackShape, build
 from fairseq_posenc.positions import Positions
 
@@ -19,7 +19,7 @@ TRAINING = Mode(training=True)
 GPU, CPU = torch.device("cuda"), torch.device("cpu")
 
 
-def on_gpu(inputs: tuple[Projected, LayerCall], mode: Mode, path: str = "auto") -> Choice:
+def on_gpu(inputs: tuple[Projected, LayerView], mode: Mode, path: str = "auto") -> Choice:
     """Return the choice for tensors on a GPU."""
     return choose(*inputs, mode, path, GPU)
 
@@ -33,7 +33,7 @@ def deterministic() -> Iterator[None]:
 
 def layer(
     spec: str, args: str = "", *, dtype: torch.dtype = torch.bfloat16, queries: int = 40, causal: bool = False
-) -> tuple[Projected, LayerCall]:
+) -> tuple[Projected, LayerView]:
     """Return the queries, keys and values of a layer of 40 columns, and its hooks."""
     shape = StackShape(1, 2, 32, 40, causal=causal, has_cls=not causal)
     encoding = build(spec, args, shape).to(dtype)
@@ -82,7 +82,7 @@ def test_deterministic_training_does_not_take_the_fused_kernel() -> None:
 
 def test_what_could_not_be_compiled_runs_eagerly_and_says_why() -> None:
     x, call = layer("shaw")
-    call.view.encoding.uncompiled = "there is no Triton"
+    call.encoding.uncompiled = "there is no Triton"
     chosen = on_gpu((x, call), TRAINING)
     assert chosen.path == "explicit"
     assert "there is no Triton" in chosen.reason
@@ -146,6 +146,6 @@ def test_a_choice_without_a_reason_is_named() -> None:
 def test_a_gpu_keeps_the_small_part_of_a_shared_bias(monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU does not store the bias of all pairs for all layers."""
     encoding = build("t5", None, StackShape(2, 2, 8, 10))
-    assert {"t5.bias"} == set(encoding.per_layer(Positions(10, 10, CPU))[0])
-    monkeypatch.setattr(shared_bias, "ONCE", ())
-    assert {"t5.vector"} == set(encoding.per_layer(Positions(10, 10, CPU))[0])
+    assert {"bias"} == set(encoding.per_layer(Positions(10, 10, CPU))[0]["t5"])
+    monkeypatch.setattr(relative, "ONCE", ())
+    assert {"vector"} == set(encoding.per_layer(Positions(10, 10, CPU))[0]["t5"])

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fairseq_posenc.attention import KeyValueCache, SelfAttention
 from fairseq_posenc.encodings import StackShape, build
-from fairseq_posenc.hub import MaskedLM, ModelConfig
+from fairseq_posenc.hub import LanguageModel, ModelConfig
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Norms, Stack
 
@@ -300,13 +300,13 @@ def test_a_cache_and_positions_must_agree() -> None:
 
 def test_a_second_segment_is_for_models_with_segments() -> None:
     config = ModelConfig(LAYERS, WIDTH, 16, 2, LENGTH, 10, pos_enc="learned")
-    model = MaskedLM(config).eval()
+    model = LanguageModel(config).eval()
     zeros, segments = torch.zeros_like(TOKENS), TOKENS.eq(6).long()
     with torch.no_grad():
         torch.testing.assert_close(model(TOKENS, token_type_ids=zeros), model(TOKENS))
         assert_refused(
             lambda: model(TOKENS, token_type_ids=segments), "token_type_ids are not all 0", "learned", "segments-input"
         )
-        model = MaskedLM(replace(config, pos_enc="learned+segments-input")).eval()
+        model = LanguageModel(replace(config, pos_enc="learned+segments-input")).eval()
         assert not torch.allclose(model(TOKENS, token_type_ids=segments), model(TOKENS, token_type_ids=zeros))
         torch.testing.assert_close(model(TOKENS, token_type_ids=zeros), model(TOKENS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from support_analysis import stack
 
 from fairseq_posenc.analysis.trained import load, on_text
 from fairseq_posenc.commands import figures
+from fairseq_posenc.compat import safe_load
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +90,22 @@ def test_figures_of_weights_need_no_dictionary(
     words = ["mean-attention", "--output", str(tmp_path), "--checkpoint", str(checkpoints["masked"])]
     assert figures.main(words) == 1
     assert "This figure reads text. Set --data to the folder with the dictionary" in capsys.readouterr().err
+
+
+def test_figures_from_another_folder_find_the_text(
+    checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checkpoint holds the path of its data relative to the folder in which the training ran."""
+    state = safe_load(checkpoints["masked"])
+    data = Path(state["cfg"]["task"]["data"])
+    shutil.copytree(data, tmp_path / "run" / "data" / "shard")
+    state["cfg"]["task"]["data"] = "../run/data/shard"
+    path = tmp_path / "run" / "checkpoints" / "m4" / "checkpoint_last.pt"
+    path.parent.mkdir(parents=True)
+    torch.save(state, path)
+    assert Path(load(path).task.cfg.data) == tmp_path / "run" / "data" / "shard"
+    monkeypatch.setattr("fairseq_posenc.compat.checkpoints.settings_of", lambda *_: {"data": "nowhere"})
+    assert load(path).task is None
 
 
 def missing(_: Any, path: str) -> None:
@@ -272,7 +290,7 @@ def test_bad_input_is_one_line(arguments: list[str], text: str, tmp_path: Path, 
     ("arguments", "text"),
     [
         (["lengths", "--head", "2"], "--head has no effect on lengths, which reads only --data, --split"),
-        (["patterns", "--layer", "0"], "must be at least 1, not 0"),
+        (["patterns", "--layer", "0"], "the number must be at least 1"),
         (["patterns", "--layer", "1", "--layer", "2"], "--layer is given twice, but takes one value"),
         (["no-such-figure"], "invalid choice"),
     ],

@@ -23,7 +23,6 @@ from fairseq_posenc.compat import CheckpointError, safe_load
 
 compat.apply()
 STATE = {"model": {"w": torch.zeros(30_000), "more": [torch.zeros(10)]}}
-SIZE = 4 * 30_010
 
 
 def save(path: Path, update: int = 1) -> None:
@@ -48,7 +47,7 @@ def test_a_checkpoint_is_saved_and_copied(tmp_path: Path) -> None:
 def test_a_full_disk_keeps_the_old_checkpoint_and_names_the_new(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint_last.pt"
     save(path)
-    expected = rf"{path}: .* cannot be saved \(File too large\).* about {SIZE:,} bytes, and [\d,]+ bytes are free in"
+    expected = rf"{path}: the checkpoint cannot be saved.*File too large.* and [\d,]+ bytes are free in"
     with no_larger_files(50_000), pytest.raises(CheckpointError, match=expected):
         save(path, update=2)
     assert files(tmp_path) == ["checkpoint_last.pt"]
@@ -59,7 +58,7 @@ def test_a_full_disk_keeps_the_old_copy_and_names_the_new(tmp_path: Path) -> Non
     first, second = tmp_path / "checkpoint_1_2.pt", tmp_path / "checkpoint_last.pt"
     save(second)
     save(first, update=2)
-    expected = rf"{second}: .* cannot be saved \(File too large\).* about {first.stat().st_size:,} bytes"
+    expected = rf"{second}: the checkpoint cannot be saved.*File too large"
     with no_larger_files(50_000), pytest.raises(CheckpointError, match=expected):
         copy(first, second)
     assert files(tmp_path) == ["checkpoint_1_2.pt", "checkpoint_last.pt"]
@@ -69,7 +68,7 @@ def test_a_full_disk_keeps_the_old_copy_and_names_the_new(tmp_path: Path) -> Non
 def test_a_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "saved").write_text("x")
     path = tmp_path / "saved" / "checkpoint_last.pt"
-    with pytest.raises(CheckpointError, match=rf"{path}: .*File exists.* bytes are free in {path.parent}"):
+    with pytest.raises(CheckpointError, match=rf"{path}: .*{path.parent}: File exists"):
         save(path)
 
 
@@ -158,7 +157,10 @@ def test_a_folder_that_cannot_be_locked_is_written_to(tmp_path: Path, monkeypatc
 def test_a_read_only_folder_keeps_its_checkpoint_and_is_named(tmp_path: Path) -> None:
     path = tmp_path / "saved" / "checkpoint_last.pt"
     save(path)
-    with read_only(path.parent), pytest.raises(CheckpointError, match=rf"{path}: .*make the folder writable"):
+    with (
+        read_only(path.parent),
+        pytest.raises(CheckpointError, match=rf"{path}: .*(Permission denied|Operation not permitted)"),
+    ):
         save(path, update=2)
     assert files(path.parent) == ["checkpoint_last.pt"]
     assert safe_load(path)["update"] == 1
@@ -174,7 +176,7 @@ def test_a_folder_that_disappears_while_a_checkpoint_is_written_is_named(
         shutil.rmtree(path.parent)
 
     monkeypatch.setattr(torch, "save", remove)
-    with pytest.raises(CheckpointError, match=rf"{path}: .*No such file or directory.* and no bytes are free in"):
+    with pytest.raises(CheckpointError, match=rf"{path}: .*No such file or directory"):
         save(path)
     monkeypatch.undo()
     save(path)

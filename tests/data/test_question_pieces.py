@@ -14,7 +14,7 @@ from support_prepared import CITY, DATA, Prepared, asked, items, needs_data, squ
 from transformers import BertConfig, RobertaConfig
 
 from fairseq_posenc.data import question_pieces
-from fairseq_posenc.hub import pretrained, vocabulary
+from fairseq_posenc.hub import ids, pretrained, vocabulary
 
 pytest_plugins = ["support_prepared"]
 
@@ -68,7 +68,7 @@ def test_the_dictionary_is_that_of_the_imported_model(tmp_path: Path, kind: str)
     if kind == "roberta":
         named = ["<s>", "<pad>", "</s>", "<unk>", *(f"w{number}" for number in range(exchange.WORDS - 6)), "<mask>"]
         (folder / "vocab.json").write_text(json.dumps({piece: number for number, piece in enumerate(named)}))
-    pieces = pretrained.reordered(pretrained.read(folder)).vocabulary
+    pieces = ids.reordered(pretrained.read(folder)).vocabulary
     assert vocabulary.dictionary(folder) == pieces
     assert pieces is not None
     assert len(pieces) == exchange.WORDS

@@ -16,8 +16,9 @@ import support_tokenizers as tokenizers
 from fairseq_posenc.data.byte_pieces import shared
 from fairseq_posenc.data.span_items import Piece, place
 from fairseq_posenc.data.span_pieces import Pieces, RegexSplitter, TokenizerSplitter, trimmed
+from fairseq_posenc.data.words import MASK
 from fairseq_posenc.hub import tokenizer
-from fairseq_posenc.hub.pretrained import MASK, SPECIALS
+from fairseq_posenc.hub.ids import SPECIALS
 from fairseq_posenc.hub.tokenizer import fit
 
 LETTERS = [

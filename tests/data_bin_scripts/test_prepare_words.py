@@ -37,7 +37,7 @@ def test_words_are_counted_as_for_published_perplexities(words: Runs) -> None:
     [
         ("wiki.train.tokens", "a\nb </s>\n", "wiki.train.tokens:2: the word </s> stands for fairseq's end of a line"),
         ("test.txt", "\n", "test.txt: the file has no words"),
-        ("train.txt", "a\n", "the folder must have either wiki.train.tokens or train.txt"),
+        ("train.txt", "a\n", "has both wiki.train.tokens and train.txt"),
         ("wiki.train.tokens", "a\n", "the text has 3 types (including <unk> and <eos>), but --types is 5"),
     ],
 )

@@ -41,7 +41,7 @@ def unfounded(table: str, pages: dict[str, str]) -> set[str]:
 def unknown(text: str) -> list[str]:
     """Return texts in backticks that are neither encodings nor options, choices, flags or commands."""
     options = {option for name in names() for option in option_names(get(name).Options)}
-    choices = {"linear", "ntk", "yarn", "llama3", "longrope"}
+    choices = {"linear", "ntk", "yarn"}
     labels = [label.removeprefix("python -m fairseq_posenc ").partition(" ")[0] for label in quoted(text)]
     others = (label for label in labels if not (label in {*COMMANDS, *choices} or label.startswith("--pos-enc")))
     return [label for label in others if label.partition("=")[0] not in options and not builds(label)]

@@ -39,7 +39,7 @@ def test_a_step_of_decoding_reads_one_row_of_what_is_kept() -> None:
     whole, step = (Positions(queries, keys, CPU, causal=True) for queries, keys in ((9, 9), (1, 7)))
     all_rows, row = bias_of(pos, whole, 2), bias_of(pos, step, 2)
     assert torch.equal(row[0, :, 0], all_rows[0, :, 6, :7])
-    kept = pos.per_layer(step)[1]["diet-abs.product"]
+    kept = pos.per_layer(step)[1]["diet-abs"]["product"]
     assert row.untyped_storage().data_ptr() == kept.untyped_storage().data_ptr()
 
 

@@ -57,7 +57,7 @@ def test_half_precision_biases_are_added_in_float32(spec: str) -> None:
 def test_what_is_kept_under_autocast_is_not_rounded() -> None:
     pos = build_encoding("diet-abs", head_dim=8, dtype=torch.float32)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        under = pos.per_layer(Positions(5, 5, CPU))[0]["diet-abs.bias"]
+        under = pos.per_layer(Positions(5, 5, CPU))[0]["diet-abs"]["bias"]
     diet = pos.members["diet-abs"]
     torch.testing.assert_close(under, diet.query[:, :, :5] @ diet.key[:, :, :5].mT)
 

@@ -8,12 +8,12 @@ from one_layer import CPU, build_encoding
 from torch import Tensor
 
 from fairseq_posenc.attention import KeyValueCache, SelfAttention
-from fairseq_posenc.core.compose import LayerCall
+from fairseq_posenc.core.compose import LayerView
 from fairseq_posenc.encodings import Composition
 from fairseq_posenc.positions import Positions
 
 
-def call_of(pos: Composition, x: Tensor, positions: Positions) -> LayerCall:
+def call_of(pos: Composition, x: Tensor, positions: Positions) -> LayerView:
     return pos.layer(1).at(positions, pos.per_layer(positions)[0]).with_inputs(x)
 
 

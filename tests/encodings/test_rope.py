@@ -1,4 +1,4 @@
-"""Test RoPE's context extensions and partial rotation (Chen et al. 2023, Peng et al. 2023, Ding et al. 2024)."""
+"""Test RoPE's context extensions and partial rotation (Chen et al. 2023, Peng et al. 2023)."""
 
 from __future__ import annotations
 
@@ -78,14 +78,6 @@ def test_a_fraction_is_whole_pairs(fraction: float, features: int) -> None:
 @pytest.mark.parametrize(
     ("args", "speeds"),
     [
-        # within L = 64, the pairs of base 1000 turn 10.1859, 1.01859 and 0.101859 times
-        ("scaling=llama3,factor=2", [1.0, 0.1 * (1 + 0.0061972) / 2, 0.005]),  # gamma = (1.01859 - 1) / (4 - 1)
-        ("scaling=llama3,factor=2,low_freq_factor=0.5,high_freq_factor=2", [1.0, 0.0672864, 0.005]),  # gamma = 0.345727
-        ("scaling=llama3,factor=2,original_length=640", [1.0, 0.1, 0.0050310]),
-        ("scaling=longrope,original_length=16,long_factor=2:5:8", [0.5, 0.02, 0.00125]),
-        ("scaling=longrope,original_length=16,short_factor=3,long_factor=2:5:8", [0.5, 0.02, 0.00125]),
-        ("scaling=longrope,short_factor=1:1.25:2,long_factor=2:5:8", [1.0, 0.08, 0.005]),
-        ("scaling=longrope,short_factor=2", [0.5, 0.05, 0.005]),
         ("scaling=ntk,factor=4", [1.0, 0.05, 0.0025]),  # the divisors are 4^(2m/(R - 2)), here 4^(m/2)
         ("proportion=0.67", [1.0, 0.1, 0.0]),
         ("proportion=0.34,scaling=linear,factor=2", [0.5, 0.0, 0.0]),
@@ -95,26 +87,6 @@ def test_a_fraction_is_whole_pairs(fraction: float, features: int) -> None:
 def test_speeds_by_hand(args: str, speeds: list[float]) -> None:
     actual = rope(f"base=1000,{args}", head_dim=6, n=64).speeds()
     torch.testing.assert_close(actual, torch.tensor(speeds, dtype=torch.float64), rtol=0, atol=1e-7)
-
-
-@pytest.mark.parametrize(
-    ("args", "factor"),
-    [
-        ("original_length=16,long_factor=2", 1 + 1 / 2),  # s = 64 / 16 = 4, ln 4 / ln 16 = 1/2
-        ("original_length=16,long_factor=2,factor=256", 1 + 2),  # ln 256 / ln 16 = 2
-        ("original_length=24,long_factor=2", 1 + math.log(64 / 24) / math.log(24)),
-        ("original_length=16,long_factor=2,attention_factor=1.5", 2.25),
-        ("original_length=64,short_factor=2", 1),
-        ("original_length=128,short_factor=2", 1),
-    ],
-)
-def test_longrope_scales_what_it_rotates(args: str, factor: float) -> None:
-    """At distance 0, the product of the rotated features has the factor, and that of the other features has not."""
-    where = Positions(1, 1, CPU, causal=True)
-    first, last = torch.tensor([[1.0, 0, 0, 0], [0, 0, 0, 1]], dtype=torch.float64)[:, None, None, None]
-    for x, expected in ((first, factor), (last, 1)):
-        half = build_encoding("rope", f"scaling=longrope,fraction=0.5,{args}", head_dim=4, n=64)
-        torch.testing.assert_close(logits_of(half, x, x, where), torch.full((1, 1, 1, 1), expected / 2).double())
 
 
 def test_the_attention_factor_of_yarn_can_be_set() -> None:

@@ -1,47 +1,36 @@
-"""Files of other people run no code, and their names and contents do not control the terminal."""
+"""Folders of the Hub run no code, and names and contents of files do not control the terminal.
+
+test_parsers.py holds the law for readers of files, and tests/integration/test_no_code.py that for checkpoints.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import pickle
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("fairseq")
 pytest.importorskip("transformers")
 
-from fairseq.data import Dictionary, data_utils
-from fairseq.data.indexed_dataset import make_builder
 from support_exchange import BERT_WORDS, random_model, saved
+from support_payload import malicious
 
 import fairseq_posenc
 from fairseq_posenc import compat
 from fairseq_posenc.__main__ import main
-from fairseq_posenc.compat import CheckpointError, UnsafeCheckpointError, refusals, safe_load
+from fairseq_posenc.compat import CheckpointError, commands, safe_load
 from fairseq_posenc.core.words import visible
 
 compat.apply()
 ROOT = Path(__file__).resolve().parents[2]
-
-
-class Payload:
-    """Write a file when it is unpickled."""
-
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (os.system, (f"touch {self.mark}",))
 
 
 @pytest.fixture
@@ -50,45 +39,17 @@ def mark(tmp_path: Path) -> Path:
     return tmp_path / "mark"
 
 
-def program(mark: Path) -> str:
-    return f"open({str(mark)!r}, 'w').close()\n"
-
-
-def test_the_payload_works_where_nothing_looks(mark: Path) -> None:
-    pickle.loads(pickle.dumps(Payload(mark)))
-    assert mark.exists()
-
-
 # -- folders of the Hub
 
 
-def weights(folder: Path, mark: Path) -> None:
-    (folder / "model.safetensors").unlink()
-    torch.save({"bert.embeddings.word_embeddings.weight": Payload(mark)}, folder / "pytorch_model.bin")
-
-
-def plain_pickle(folder: Path, mark: Path) -> None:
-    (folder / "model.safetensors").unlink()
-    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Payload(mark)))
-
-
-def safetensors(folder: Path, mark: Path) -> None:
-    (folder / "model.safetensors").write_bytes(pickle.dumps(Payload(mark)))
-
-
-def vocabulary(folder: Path, mark: Path) -> None:
-    (folder / "vocab.txt").write_bytes(pickle.dumps(Payload(mark)))
-
-
-def sentencepieces(folder: Path, mark: Path) -> None:
-    (folder / "vocab.txt").unlink()
-    (folder / "sentencepiece.bpe.model").write_bytes(pickle.dumps(Payload(mark)))
-
-
-HUB: dict[str, Callable[[Path, Path], None]] = {
-    "weights": weights, "a plain pickle": plain_pickle, "safetensors": safetensors, "a vocabulary": vocabulary,
-    "a SentencePiece model": sentencepieces,
-}  # fmt: skip
+#: Names of malicious files, with the file that each one replaces and its form.
+HUB = [
+    ("pytorch_model.bin", "model.safetensors", "zip"),
+    ("pytorch_model.bin", "model.safetensors", "pickle"),
+    ("model.safetensors", "model.safetensors", "pickle"),
+    ("vocab.txt", "vocab.txt", "pickle"),
+    ("sentencepiece.bpe.model", "vocab.txt", "pickle"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -100,12 +61,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.parametrize("place", HUB)
+@pytest.mark.parametrize(("name", "replaced", "form"), HUB)
 def test_a_folder_of_the_hub_runs_no_code(
-    folder: Path, tmp_path: Path, mark: Path, place: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, tmp_path: Path, mark: Path, name: str, replaced: str, form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     evil = Path(shutil.copytree(folder, tmp_path / "evil"))
-    HUB[place](evil, mark)
+    (evil / replaced).unlink()
+    (evil / name).write_bytes(malicious(mark)[form])
     assert main(["import-hf", str(evil), "--pos-enc", "learned", "--output", str(tmp_path / "out")]) == 1
     assert capsys.readouterr().err.startswith("import-hf: ")
     assert not mark.exists()
@@ -117,7 +79,7 @@ def test_code_in_a_folder_of_the_hub_is_not_imported(folder: Path, tmp_path: Pat
     evil = Path(shutil.copytree(folder, tmp_path / "evil"))
     names = ("modeling_evil", "tokenization_evil", "configuration_evil")
     for name in names:
-        (evil / f"{name}.py").write_text(program(mark), encoding="utf-8")
+        (evil / f"{name}.py").write_text(f"open({str(mark)!r}, 'w').close()\n", encoding="utf-8")
     auto = {f"Auto{kind}": f"{name}.Evil" for kind, name in zip(("Model", "Tokenizer", "Config"), names, strict=True)}
     config = json.loads((evil / "config.json").read_text(encoding="utf-8"))
     (evil / "config.json").write_text(json.dumps(config | {"auto_map": auto}), encoding="utf-8")
@@ -129,41 +91,9 @@ def test_code_in_a_folder_of_the_hub_is_not_imported(folder: Path, tmp_path: Pat
     assert not [name for name in sys.modules if name.endswith("_evil")]
 
 
-# -- checkpoints, data and tokenizers
-
-
-@pytest.mark.parametrize("part", ["model", "last_optimizer_state", "extra_state", "optimizer_history", "cfg", "ema"])
-def test_no_part_of_a_checkpoint_runs_code(tmp_path: Path, mark: Path, part: str) -> None:
-    state: dict[str, Any] = {"model": {"w": torch.zeros(1)}, "cfg": {}, "extra_state": {}, "optimizer_history": [{}]}
-    state["last_optimizer_state"] = {"state": {0: {"step": 1}}, "param_groups": []}
-    state[part] = {"x": [Payload(mark)]}
-    torch.save(state, tmp_path / "checkpoint_last.pt")
-    with pytest.raises(UnsafeCheckpointError, match=r"checkpoint_last\.pt: the file is refused.*system"):
-        safe_load(tmp_path / "checkpoint_last.pt")
-    assert not mark.exists()
-
-
-@pytest.mark.parametrize("ending", ["idx", "bin"])
-def test_binarised_data_run_no_code(tmp_path: Path, mark: Path, ending: str) -> None:
-    builder = make_builder(str(tmp_path / "train.bin"), "mmap", 10)
-    builder.add_item(torch.tensor([4, 5, 2]))
-    builder.finalize(str(tmp_path / "train.idx"))
-    (tmp_path / f"train.{ending}").write_bytes(pickle.dumps(Payload(mark))[: 5 if ending == "bin" else None])
-    with pytest.raises(Exception, match=r"train"):
-        list(data_utils.load_indexed_dataset(str(tmp_path / "train"), None, "mmap"))
-    assert not mark.exists()
-
-
-def test_a_dictionary_runs_no_code(tmp_path: Path, mark: Path) -> None:
-    (tmp_path / "dict.txt").write_bytes(pickle.dumps(Payload(mark)))
-    with pytest.raises(Exception, match=r"dict\.txt"):
-        Dictionary.load(str(tmp_path / "dict.txt"))
-    assert not mark.exists()
-
-
 @pytest.mark.parametrize("name", ["tokenizer.json", "sentencepiece.model", "vocab.txt", "bpe.codes"])
 def test_a_tokenizer_runs_no_code(tmp_path: Path, mark: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / name).write_bytes(pickle.dumps(Payload(mark)))
+    (tmp_path / name).write_bytes(malicious(mark)["pickle"])
     checkpoint = ROOT / "tests" / "kept" / "checkpoint.pt"
     words = ["generate-text", "--checkpoint", str(checkpoint), "--prompt", "w1", "--tokenizer", str(tmp_path / name)]
     try:
@@ -226,7 +156,7 @@ def test_names_of_files_cannot_control_the_terminal(
 def test_the_error_of_a_command_of_fairseq_cannot_control_the_terminal(tmp_path: Path) -> None:
     path = tmp_path / f"x{ESCAPES}.pt"
     path.write_bytes(b"no checkpoint")
-    with pytest.raises(SystemExit) as stop, refusals.in_one_line():
+    with pytest.raises(SystemExit) as stop, commands.in_one_line():
         raise_from(path)
     assert "\\x1b[2J" in str(stop.value)
     assert is_harmless(str(stop.value))

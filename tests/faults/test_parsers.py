@@ -1,10 +1,15 @@
-"""Every reader of a file meets damaged and invented content: it reads it or names the file, and never anything else."""
+"""Every reader of a file meets damaged, invented or malicious content: it reads it or names the file, and no code runs.
+
+tests/integration/test_no_code.py holds the same law for every command that loads a checkpoint.
+"""
 
 from __future__ import annotations
 
 import io
 import json
+import pickle
 import re
+import tempfile
 import tracemalloc
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -25,12 +31,15 @@ import prepare_text_classification as classification
 import question_files
 from corpora import documents
 from fairseq.data import Dictionary
+from fairseq.data.data_utils import load_indexed_dataset
+from fairseq.data.indexed_dataset import make_builder
 from shared import CorpusError, read_json
+from support_payload import malicious, written
 
 from fairseq_posenc import compat
 from fairseq_posenc.analysis.report import page, runs, tables
 from fairseq_posenc.analysis.results import ResultsError
-from fairseq_posenc.compat import CheckpointError
+from fairseq_posenc.compat import CheckpointError, safe_load
 from fairseq_posenc.core.reading import NotTextError, read_utf8
 from fairseq_posenc.core.refusal import InputError
 from fairseq_posenc.core.training_log import read_losses
@@ -69,7 +78,7 @@ class Reader:
     valid: str | bytes
     errors: tuple[type[Exception], ...]
     whole: str | None = None
-    others: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, str | bytes] = field(default_factory=dict)
     hostile: tuple[bytes, ...] = ()
 
     @property
@@ -81,7 +90,7 @@ class Reader:
         path = folder / "run" / self.name
         path.parent.mkdir(parents=True, exist_ok=True)
         for name, content in self.others.items():
-            (path.parent / name).write_text(content, encoding="utf-8")
+            (path.parent / name).write_bytes(content.encode() if isinstance(content, str) else content)
         return path
 
 
@@ -111,6 +120,21 @@ def record_of_items(path: Path) -> int:
     """Read the record of the data for sentence prediction as its task does."""
     task = SimpleNamespace(cfg=SimpleNamespace(data=str(path.parent)))
     return PosEncSentencePredictionTask.longest_item(task)  # type: ignore[arg-type]
+
+
+def binarised(path: Path) -> Any:
+    """Read all items of the binarised data to which a file belongs."""
+    dataset = load_indexed_dataset(str(path.with_suffix("")), None, "mmap")
+    return [dataset[number].tolist() for number in range(len(dataset))]
+
+
+def of_items(ending: str) -> bytes:
+    """Return one of the two files of binarised data."""
+    with tempfile.TemporaryDirectory() as folder:
+        builder = make_builder(f"{folder}/train.bin", "mmap", 10)
+        builder.add_item(torch.tensor([4, 5, 2]))
+        builder.finalize(f"{folder}/train.idx")
+        return Path(folder, f"train.{ending}").read_bytes()
 
 
 def array(values: Any) -> bytes:
@@ -305,6 +329,16 @@ READERS: dict[str, Reader] = {
         all_of(glue.read, glue.TASKS["XNLI"], "valid-de"),
         "xnli.dev.tsv", LANGUAGES, (CorpusError,), "is empty",
     ),
+    "checkpoints": Reader(safe_load, "model.pt", written({"model": {"w": torch.ones(2)}}), (CheckpointError,)),
+    "checkpoints, old format": Reader(
+        safe_load, "model.pt", written({"w": torch.ones(2)}, _use_new_zipfile_serialization=False), (CheckpointError,)
+    ),
+    "binarised data, sizes": Reader(
+        binarised, "train.idx", of_items("idx"), (InputError,), others={"train.bin": of_items("bin")}
+    ),
+    "binarised data, tokens": Reader(
+        binarised, "train.bin", of_items("bin"), (InputError,), others={"train.idx": of_items("idx")}
+    ),
     "tables of papers": Reader(all_of(papers.read), "diet_table1.toml", PAPER, (ValueError,)),
 }  # fmt: skip
 
@@ -346,7 +380,7 @@ def raised(call: Callable[[], Any], errors: tuple[type[Exception], ...]) -> Exce
 
 
 SAME = settings(
-    max_examples=20, deadline=2000, derandomize=True,
+    max_examples=20, deadline=None, derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 
@@ -384,6 +418,19 @@ def fuzz(reader: Reader, judge: Callable[[bytes], None], examples: int) -> None:
 @pytest.mark.parametrize("name", READERS)
 def test_damaged_files_are_read_or_named(name: str, tmp_path: Path) -> None:
     fuzz(READERS[name], lambda content: check(READERS[name], tmp_path, content), 20)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_no_reader_runs_code(name: str, tmp_path: Path) -> None:
+    for content in malicious(tmp_path / "mark").values():
+        check(READERS[name], tmp_path, content)
+        assert not (tmp_path / "mark").exists()
+
+
+def test_a_reader_that_runs_code_is_noticed(tmp_path: Path) -> None:
+    trusting = Reader(lambda path: pickle.loads(path.read_bytes()), "a.pkl", b"", (ValueError,))
+    check(trusting, tmp_path, malicious(tmp_path / "mark")["pickle"])
+    assert (tmp_path / "mark").exists()
 
 
 #: Bytes of memory that a reader may need for a file, besides a multiple of the size of the file.

@@ -21,7 +21,7 @@ FAULTS: dict[str, str] = {
     ),
     "kill: downloads and copies": ("tests/data_bin_scripts/test_fetch.py tests/compat/test_saving.py -k 'kill or cut'"),
     "damage: checkpoints, binarised data, dictionaries, exported models": (
-        "tests/compat/test_checksums.py tests/compat/test_data_files.py tests/integration/test_faults.py "
+        "tests/compat/test_checkpoints.py tests/compat/test_data.py tests/integration/test_faults.py "
         "tests/hub/test_exchange_refused.py"
     ),
     "damage: marks of steps, results, records of downloads": (
@@ -33,12 +33,11 @@ FAULTS: dict[str, str] = {
         "-k 'full_disk or no-room or little_space or no_folder or disk_that_fills or failed_write'"
     ),
     "malice: pickles and configurations that run code": (
-        "tests/compat/test_checkpoints.py tests/compat/test_checkpoint_names.py "
-        "tests/integration/test_checkpoint_attack.py -k 'not mean_equals and not average_and_load'"
+        "tests/compat/test_checkpoint_names.py tests/integration/test_no_code.py"
     ),
     "malice: archives and servers": ("tests/data_bin_scripts/test_fetch.py -k 'outside or wrong or published'"),
     "malice: folders of the Hub, tokenizers, data, optimizer states": (
-        "tests/faults/test_malice.py -k 'code or payload'"
+        "tests/faults/test_malice.py tests/faults/test_parsers.py -k 'code'"
     ),
     "malice: names, texts and results that control a terminal or a page": (
         "tests/faults/test_malice.py tests/analysis/test_report.py "

@@ -18,7 +18,6 @@ from integration import support
 from support_exchange import imported, in_transformers
 
 from fairseq_posenc.__main__ import main
-from fairseq_posenc.hub import tokenizer
 
 sys.path.append(str(Path(__file__).parents[2] / "data-bin-scripts"))
 import prepare_corpus
@@ -41,16 +40,7 @@ def source(kind: str, folder: Path) -> Path:
     else:
         folder.mkdir()
         letters = "abcdefghijklmnopqrstuvwxyz."
-        pieces = [
-            "[PAD]",
-            *letters,
-            "[UNK]",
-            "[CLS]",
-            "[SEP]",
-            *(f"##{letter}" for letter in letters),
-            "[MASK]",
-            "kalo",
-        ]
+        pieces = ["[PAD]", *letters, "[UNK]", "[CLS]", "[SEP]", *(f"##{letter}" for letter in letters), "[MASK]"]
         (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", "utf-8")
         config = transformers.BertConfig(vocab_size=len(pieces) + 3, max_position_embeddings=32, **SMALL)  # padded
         model = transformers.BertForMaskedLM(config)
@@ -66,22 +56,6 @@ def prepared(folder: Path, scheme: str, tokenizer: Path) -> Path:
     words += ["--tokenizer", scheme, "--tokenizer-path", tokenizer]
     assert prepare_corpus.main([*map(str, words)]) == 0
     return folder / "data"
-
-
-def test_text_is_prepared_with_a_gpt2_that_has_only_tokenizer_json(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    both = source("gpt2", tmp_path / "hf")
-    contents, _ = tokenizer.read(both / "vocab.json")
-    folders = [imported(both, tmp_path / "with-merges", "--pos-enc", "rope")]
-    (both / "tokenizer.json").write_text(json.dumps(contents), "utf-8")
-    for name in ("vocab.json", "merges.txt"):
-        (both / name).unlink()
-    folders.append(imported(both, tmp_path / "with-json", "--pos-enc", "rope"))
-    first, second = (prepared(tmp_path / f"of-{folder.name}", "gpt2", folder) for folder in folders)
-    for name in ("dict.txt", "train.bin", "valid.bin"):
-        assert (first / "shard00000" / name).read_bytes() == (second / "shard00000" / name).read_bytes()
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "bert"])

@@ -23,7 +23,7 @@ from support_exchange import exported_lm, in_transformers
 
 import fairseq_posenc
 from fairseq_posenc.hub.code import ENTRY, code
-from fairseq_posenc.hub.pretrained import read_own_weights
+from fairseq_posenc.hub.pretrained import read
 
 PAD, EOS = 1, 2
 #: Columns; no longer than the tables of the models.
@@ -153,7 +153,7 @@ def test_a_language_model_learns_in_transformers(data: Path, tmp_path: Path) -> 
     assert all(parameter.grad is not None for parameter in model.parameters())
     model.save_pretrained(tmp_path / "again" / "model")
     close(ours(in_transformers(tmp_path / "again" / "model"), ids), ours(model.eval(), ids))
-    assert read_own_weights(tmp_path / "again" / "model").keys() == read_own_weights(folder).keys()
+    assert read(tmp_path / "again" / "model", causal=True).tensors.keys() == read(folder, causal=True).tensors.keys()
 
 
 def test_what_the_class_for_transformers_lacks_is_refused(data: Path, tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ import pytest
 import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq.optim.composite import CompositeOptimizerConfig, FairseqCompositeOptimizer
+from fairseq.trainer import Trainer
 from omegaconf import OmegaConf
 from torch import Tensor, nn
 
-from fairseq_posenc.compat import refusals
 from fairseq_posenc.encodings import Composition, StackShape, build, get, names
 from fairseq_posenc.models.weight_decay import Hooks, Watch, hooks, spare
 
@@ -77,7 +77,7 @@ def test_training_resumes_exactly_with_it_and_goes_on_without(data: Path, tmp_pa
 
 def test_flat_copies_are_refused_before_they_decay_for_long(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "current_device", lambda: None)  # the index of a CPU's tensors is None
-    monkeypatch.setattr(refusals, "refuse_precision", lambda common: None)  # pretend that there is a GPU
+    monkeypatch.setattr(Trainer, "__init__", Trainer.__init__.__wrapped__)  # pretend that there is a GPU
     assert after(data, "--fp16", "--fp16-init-scale", "4", *DECAY)
     with pytest.raises(ValueError, match=r"--pos-enc-no-decay.*--fp16-no-flatten-grads"):
         after(data, "--fp16", "--fp16-init-scale", "4", *SPARING, updates=3)

@@ -586,7 +586,7 @@ class ForgetsTheSchedule(Composition):
 
     def layer(self, index: int, project_q: Projection | None = None, project_k: Projection | None = None) -> LayerView:
         view = super().layer(index, project_q, project_k)
-        view.ranks = dict.fromkeys(self.members, 1)
+        view.layers = {name: Layer(index, 1, {}, project_q, project_k) for name in self.members}
         view.by_hook = {hook: list(self.members) for member in self.members.values() for hook in member.hooks}
         return view
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fairseq_posenc.attention import Projected, formula
-from fairseq_posenc.core.compose import LayerCall
+from fairseq_posenc.core.compose import LayerView
 from fairseq_posenc.encodings import RELATIVE, build, names, spec_of
 from fairseq_posenc.encodings.dape import Dape
 from fairseq_posenc.encodings.shaw import Shaw
@@ -162,11 +162,11 @@ def test_a_factor_on_the_product_alone_is_caught(monkeypatch: pytest.MonkeyPatch
         check_reference(Case("alibi+logn"), Scene())
 
 
-def _factor_on_content(x: Projected, call: LayerCall) -> torch.Tensor:
+def _factor_on_content(x: Projected, call: LayerView) -> torch.Tensor:
     """Return the logits with the factor on the product of query and key only."""
     factor, bias = call.row_factor(), call.additive(*x.raw)
     assert factor is not None
-    content = (x.q @ x.k.mT) * call.view.scale * factor
+    content = (x.q @ x.k.mT) * call.scale * factor
     return content if bias is None else content + bias
 
 

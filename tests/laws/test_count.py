@@ -69,8 +69,8 @@ PUBLISHED: dict[str, dict[str, int]] = {
         "slots=256,rank=128": 12 * 2 * 256 * 512 + 12 * 128 * (512 + 256),
     },
     "rope": {
-        "": 0, "fraction=0.5": 0, "proportion=0.5": 0, "scaling=longrope,short_factor=2": 0,
-        **{f"scaling={kind},factor=2": 0 for kind in ("linear", "ntk", "yarn", "llama3")},
+        "": 0, "fraction=0.5": 0, "proportion=0.5": 0,
+        **{f"scaling={kind},factor=2": 0 for kind in ("linear", "ntk", "yarn")},
     },
     "kerple": {"": 24, "share=none": 288, "share=head-wise": 24, "share=all": 2},
     "fire": {"": 5544, "share=layer-wise": 462, "share=head-wise": 1188, "share=all": 99, "width=16": 12 * 238},

@@ -37,13 +37,14 @@ def accumulations(stack: Stack) -> Iterator[Counter[str]]:
             handle.remove()
 
 
-def reentrant(block: Block, x: Tensor, positions: Positions, tensors: dict[str, Tensor]) -> Tensor:
+def reentrant(block: Block, x: Tensor, positions: Positions, tensors: dict[str, dict[str, Tensor]]) -> Tensor:
     """Wrap a block in a reentrant checkpoint, as fairseq does."""
 
     def call(x: Tensor, *of_layer: Tensor) -> Tensor:
-        return block(x, positions, dict(zip(tensors, of_layer, strict=True)))
+        left = iter(of_layer)
+        return block(x, positions, {name: {key: next(left) for key in own} for name, own in tensors.items()})
 
-    return checkpoint(call, x, *tensors.values(), use_reentrant=True)
+    return checkpoint(call, x, *(tensor for own in tensors.values() for tensor in own.values()), use_reentrant=True)
 
 
 def forward(stack: Stack, x: Tensor, positions: Positions, way: str, layers: Sequence[int]) -> Tensor:

@@ -20,7 +20,7 @@ from torch._functorch.aot_autograd import aot_module_simplified
 from torch.utils.checkpoint import checkpoint
 
 from fairseq_posenc.attention import PathRefusedError, Projected, formula, graphs, paths
-from fairseq_posenc.core import shared_bias
+from fairseq_posenc.core import relative
 from fairseq_posenc.stack import Stack
 
 from . import broken
@@ -39,7 +39,7 @@ MOST = 4
 def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Trace without generating code, and let layers compute shared biases themselves, as on a GPU."""
     monkeypatch.setattr(graphs, "BACKEND", "inductor" if ON_GPU else "aot_eager")
-    monkeypatch.setattr(shared_bias, "ONCE", ())
+    monkeypatch.setattr(relative, "ONCE", ())
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()

@@ -141,15 +141,15 @@ def hook_outputs(stack: Stack) -> list[torch.Tensor]:
     results = [stack.pos.embed(x, where)]
     for block, tensors in zip(stack.layers, stack.pos.per_layer(where), strict=True):
         call = block.self_attn.view.at(where, tensors).with_inputs(x)
-        if call.view.has("compress"):
+        if call.has("compress"):
             results += call.compress(x, x)
             k = k[:, :, : results[-1].shape[1]]  # one key per slot
         else:
             results += call.project_q(q), call.project_k(k)
         # masked logits may be anything
-        hidden = None if call.view.has("compress") else where.forbidden
+        hidden = None if call.has("compress") else where.forbidden
         logits = [x for x in (call.additive(q, k), call.scores(q, k)) if x is not None]
-        if call.view.has("adapt"):
+        if call.has("adapt"):
             content = promoted(some(*heads, length, length))
             logits.append(call.adapt(content, logits[0]))
         factor = call.row_factor()

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fairseq_posenc.core import options as opts
-from fairseq_posenc.core.options import NUMBERS, N, Options, option
+from fairseq_posenc.core.options import N, Options, option
 from fairseq_posenc.encodings import get
 from fairseq_posenc.stack import Stack
 
@@ -23,16 +23,15 @@ from .scene import attend_all, drawn, embedded, padded, positions_of
 from .test_options import fields, shown
 
 LENGTH = 12
-#: Every option that is a number or several numbers, with its encoding.
+#: Every option that is a number, with its encoding.
 NUMERIC = [*fields(int), *fields(float)]
-NUMERIC += [pair for pair in fields() if pair[1].name in ("short_factor", "long_factor")]
 #: Values that no option allows. A YAML file may contain whole numbers of any size.
 HUGE = ["1e300", "-1e300", 10**400, -(10**400), "9" * 5000, 1e300]
 
 
 def is_numeric(cls: type[Options], field: dataclasses.Field[Any]) -> bool:
     hint = typing.get_type_hints(cls)[field.name]
-    return bool({int, float, NUMBERS} & {hint, *typing.get_args(hint)})
+    return bool({int, float} & {hint, *typing.get_args(hint)})
 
 
 def with_value(name: str, field: dataclasses.Field[Any], value: Any) -> Case:

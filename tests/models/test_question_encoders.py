@@ -21,8 +21,9 @@ from fairseq.data import Dictionary
 from support_exchange import BERT_WORDS, LENGTH, WORDS, random_model, saved
 
 from fairseq_posenc.compat import CheckpointError
-from fairseq_posenc.hub.checkpoint import symbols_in_dictionary
-from fairseq_posenc.hub.pretrained import MASK, read, reordered
+from fairseq_posenc.data.words import MASK
+from fairseq_posenc.hub.ids import reordered, symbols_in_dictionary
+from fairseq_posenc.hub.pretrained import read
 from fairseq_posenc.models.pretrained_encoder import _check_vocabulary
 
 

@@ -7,9 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from fairseq_posenc.core.relative_products import Products, RelativeProducts
-from fairseq_posenc.encodings import Layer
-from fairseq_posenc.ops import single_query
+from fairseq_posenc.ops import single_query, toeplitz
 from fairseq_posenc.ops.content import Content
 from fairseq_posenc.positions import Positions
 
@@ -62,11 +60,11 @@ def test_the_content_of_the_same_keys_is_taken(monkeypatch: pytest.MonkeyPatch) 
     """The content of projected keys, as with RoPE, is left to the attention."""
     monkeypatch.setattr(single_query, "LEAST", 1)
     k, a, q = inputs()
-    products = Products(q, k, a, a, slice(0, 37))
+    where, rows = Positions(1, 37, k.device), slice(0, 37)
     with torch.no_grad():
         for keys, taken in ((k, True), (k.clone(), False)):
             content = Content(q, keys, 0.7)
-            total = RelativeProducts.summed(products, Positions(1, 37, k.device), Layer(1, 1, content=content))
+            total = toeplitz.query_product(q, a, where, rows) + toeplitz.key_product(k, a, where, rows, content)
             assert content.taken is taken
             expected = torch.einsum("bhid,hjd->bhij", q, a.expand(3, -1, -1)) + (k * a).sum(-1).unsqueeze(2)
             expected = expected + content.product() if taken else expected

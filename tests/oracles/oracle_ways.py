@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_posenc.attention import KeyValueCache, SelfAttention
-from fairseq_posenc.core.compose import LayerCall
+from fairseq_posenc.core.compose import LayerView
 from fairseq_posenc.encodings import PositionEncoding, StackShape, build
 from fairseq_posenc.positions import Positions
 
@@ -165,7 +165,7 @@ class Mine(nn.Module):
             nn.init.eye_(mine.out_proj.weight)
             nn.init.zeros_(mine.out_proj.bias)
 
-    def call(self, positions: Positions) -> LayerCall:
+    def call(self, positions: Positions) -> LayerView:
         """Return the hooks of this layer at these positions."""
         return self.attention.view.at(positions, self.pos.per_layer(positions)[LAYER - 1])
 

@@ -17,35 +17,28 @@ MODELS = "transformers.models."
 HEAD_DIM = 32  # wide enough that YaRN has pairs of all three kinds
 DIM = HEADS * HEAD_DIM
 FACTOR, LENGTH = 4.0, 2048
-MOST = 12  # the n of `Mine`
 Rotate = Callable[[Tensor], Tensor]
 
 
 def llama(
     kind: str,
-    factor: float | None = FACTOR,
+    factor: float = FACTOR,
     length: int = LENGTH,
     seen: int | None = None,
     turning: int | None = None,
-    original_length: int | None = None,
-    **settings: Any,
 ) -> Rotate:
     """Return Hugging Face's rotation of [B, h, T, D] from column 0.
 
     Args:
         kind: Hugging Face's rope_type; `dynamic` computes the base for the length `seen`.
         turning: Number of pairs that turn. As with rope_type `proportional` in later versions, the other speeds are 0.
-        original_length: Value of original_max_position_embeddings in the model's config, as in Phi-3.
-        settings: Further fields of rope_scaling.
     """
     module = oracle(MODELS + "llama.modeling_llama")
-    fields = {} if original_length is None else {"original_max_position_embeddings": original_length}
     config = module.LlamaConfig(
         hidden_size=DIM,
         num_attention_heads=HEADS,
         max_position_embeddings=length,
-        rope_scaling={"rope_type": kind, **({} if factor is None else {"factor": factor}), **settings},
-        **fields,
+        rope_scaling={"rope_type": kind, "factor": factor},
     )
     table = module.LlamaRotaryEmbedding(config=config)
     assert table.rope_type == kind
@@ -60,11 +53,6 @@ def llama(
         return module.apply_rotary_pos_emb(x, x, cos, sin)[0]
 
     return rotate
-
-
-def phi3(original_length: int, **settings: Any) -> Rotate:
-    """Return Hugging Face's longrope for a model that was extended from an original length to MOST positions."""
-    return llama("longrope", None, MOST, original_length=original_length, **LISTS, **settings)
 
 
 def x_transformers(part: int = HEAD_DIM, **options: Any) -> Rotate:
@@ -88,28 +76,9 @@ def mine_with(args: str, dtype: torch.dtype = torch.float64, spec: str = "rope")
 
 
 YARN = f"layout=half,scaling=yarn,form=original,factor=4,original_length={LENGTH}"
-LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
-LISTS = {"short_factor": [1 + m / 64 for m in range(HEAD_DIM // 2)], "long_factor": [2.0 + m for m in range(16)]}
-WRITTEN = ",".join(f"{name}={':'.join(map(str, numbers))}" for name, numbers in LISTS.items())
-LONGROPE = f"layout=half,scaling=longrope,{WRITTEN}"
 PEERS: list[tuple[str, str, Callable[[], Rotate]]] = [
     ("HF linear", "layout=half,scaling=linear,factor=4", lambda: llama("linear")),
     ("HF yarn", YARN, lambda: llama("yarn")),
-    ("HF llama3", "layout=half,scaling=llama3,factor=8,original_length=64", lambda: llama("llama3", 8.0, **LLAMA3)),
-    (
-        "HF llama3, other turns",
-        "layout=half,scaling=llama3,factor=8,original_length=64,low_freq_factor=0.5,high_freq_factor=6",
-        lambda: llama("llama3", 8.0, **{**LLAMA3, "low_freq_factor": 0.5, "high_freq_factor": 6.0}),
-    ),
-    ("HF longrope", f"{LONGROPE},factor=32,original_length=64", lambda: llama("longrope", 32.0, 64, **LISTS)),
-    # s = n / L is 4, as for a Phi-3 whose lengths were extended to MOST
-    ("HF longrope, long", f"{LONGROPE},original_length=3", lambda: phi3(3)),
-    ("HF longrope, short", f"{LONGROPE},original_length={MOST}", lambda: phi3(MOST)),
-    (
-        "HF longrope, own factor on the attention",
-        f"{LONGROPE},original_length=3,attention_factor=1.5",
-        lambda: phi3(3, attention_factor=1.5),
-    ),
     ("HF, zeros for slow pairs", "layout=half,proportion=0.25", lambda: llama("default", turning=4)),
     # For a sequence that is 4 times as long as the model's, 'dynamic' with factor 1 is ntk with factor 4.
     ("HF dynamic", "layout=half,scaling=ntk,factor=4", lambda: llama("dynamic", 1.0, KEYS, 4 * KEYS)),

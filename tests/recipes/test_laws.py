@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -63,25 +64,23 @@ def ran(printed: str) -> list[str]:
     return re.findall(r"\] (\S+) \.\.\.$", printed, re.MULTILINE)
 
 
-def holders(output: Path) -> list[int]:
-    """Return the processes that have the lock of an output folder."""
-    lock = os.stat(output / ".lock")
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if os.path.samestat(os.stat(process / "fd" / "9"), lock):
-                found.append(int(process.name))
-        except OSError:  # it has no such file, or has ended
-            continue
+def holders(output: Path) -> set[int]:
+    """Return the processes that have the lock of an output folder, or of a run inside of it."""
+    locks = [os.stat(lock) for lock in output.rglob(".lock")]
+    found = set()
+    for file in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):  # it has just been closed
+            if any(os.path.samestat(os.stat(file), lock) for lock in locks):
+                found.add(int(file.parts[2]))
     return found
 
 
-def start(place: str, output: Path, *words: object) -> subprocess.Popen[str]:
-    """Start the toy recipe, and return as soon as one of its commands waits at a place."""
+def start(place: str, output: Path, *words: object, recipe: Path = TOY) -> subprocess.Popen[str]:
+    """Start the toy recipe, or one that runs it, and return as soon as one of its commands waits at a place."""
     pipe = output.with_name("pipe")
     pipe.unlink(missing_ok=True)
     os.mkfifo(pipe)
-    command = [str(TOY / "run.sh"), "--output", str(output), *map(str, words)]
+    command = [str(recipe / "run.sh"), "--output", str(output), *map(str, words)]
     process = subprocess.Popen(
         command,
         cwd=ROOT,
@@ -95,10 +94,11 @@ def start(place: str, output: Path, *words: object) -> subprocess.Popen[str]:
 
 
 def cut_power(process: subprocess.Popen[str], output: Path) -> None:
-    """Kill a run and everything that it started, at the same moment."""
-    for number in holders(output):
-        with contextlib.suppress(ProcessLookupError):  # it has just ended
-            os.kill(number, signal.SIGKILL)
+    """Kill a run and everything that it started, also what it starts meanwhile."""
+    while numbers := holders(output):
+        for number in numbers:
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
+                os.kill(number, signal.SIGKILL)
     process.wait()
 
 
@@ -132,7 +132,7 @@ def test_a_run_that_is_stopped_leaves_no_process(number: int, tmp_path: Path, wh
     process = start("none.s2@2", output, *TWO_SEEDS, "--jobs", 2)
     process.send_signal(number)
     assert process.wait() == 143
-    assert holders(output) == []
+    assert not holders(output)
     assert not list((output / "scores").glob("*.failed"))
     finish(output, *TWO_SEEDS)
     assert scores(output) == whole
@@ -145,7 +145,8 @@ def test_a_second_run_is_refused_while_a_command_of_the_first_lives(tmp_path: Pa
     process.wait()
     left = holders(output)
     before = (output / "settings.sh").read_text()
-    assert str(left[0]) in refused(TOY, "--output", output, "--word", "other")
+    message = refused(TOY, "--output", output, "--word", "other")
+    assert {*map(int, re.findall(r"\d+", message.partition("processes: ")[2]))} == left
     assert (output / "settings.sh").read_text() == before
     cut_power(process, output)
     finish(output, "--until", "score")
@@ -233,6 +234,18 @@ def test_steps_may_depend_on_some_earlier_steps_only(small: Callable[..., Path],
     assert "after absent: there is no such step or mark" in run(recipe, *words).stderr
     assert ran(run(recipe, *words, "--second", 2).stdout) == ["second"]
     assert ran(run(recipe, *words, "--second", 2, "--first", 2).stdout) == ["first", "second", "third"]
+
+
+def test_a_run_is_refused_while_a_recipe_inside_of_an_earlier_one_lives(
+    small: Callable[..., Path], tmp_path: Path
+) -> None:
+    recipe, output = small(f'step inner - {TOY}/run.sh --output "$output/inner" --until words'), tmp_path / "out"
+    process = start("words.txt", output, recipe=recipe)
+    process.kill()
+    process.wait()
+    assert "another run, or a command that it left behind" in refused(recipe, "--output", output)
+    cut_power(process, output)
+    assert ran(run(recipe, "--output", output).stdout) == ["inner"]
 
 
 def test_a_run_does_not_notice_that_its_script_is_edited(small: Callable[..., Path], tmp_path: Path) -> None:
@@ -448,9 +461,12 @@ def test_a_recipe_killed_in_every_kind_of_step_ends_with_the_same_scores(name: s
     printed = run(RECIPES[name], "--preset", "smoke", "--dry-run").stdout
     broken, whole = tmp_path / "broken", tmp_path / "whole"
     for kind in dict.fromkeys(re.findall("^# ([^:\n]*)", printed, re.MULTILINE)):
+        for mark in (*broken.glob(f".done/{kind}"), *broken.glob(f".done/{kind}:*")):
+            mark.unlink()  # this step ended before the last kill
         with subprocess.Popen([*command, broken], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout
-            assert any(re.match(rf"\[.*\] {kind}(:\S+)? \.\.\.$", line) for line in process.stdout)
+            assert any(re.match(rf"\[.*\] {kind}(:\S+)? \.\.\.$", line) for line in process.stdout), kind
+            time.sleep(0.5)  # the command of the step begins after this line
             cut_power(process, broken)
     for output in (broken, whole):
         subprocess.run([*command, output], cwd=tmp_path, check=True)
@@ -466,7 +482,7 @@ def test_a_recipe_killed_in_every_kind_of_step_ends_with_the_same_scores(name: s
     [
         (["--repeats", 10], "--repeats 10: the value must be a whole number (1..9)."),
         (["--share", "1.5"], "--share 1.5: the value must be a number (0..1)."),
-        (["--corpus", "bultin"], "--corpus bultin: the value must be one of builtin|DIR; did you mean builtin?"),
+        (["--corpus", "bultin"], "there is no such folder. Give an existing one or builtin; did you mean builtin?"),
         (["--tasks", "upper,lwer"], "--tasks lwer: the value must be one of upper|lower; did you mean lower?"),
         (["--pos-enc", "shaw[clp=1]"], "there is no option clp; did you mean clip?"),
         (["--pos-enc", "xpos"], "xpos does not work in the encoder of a model"),

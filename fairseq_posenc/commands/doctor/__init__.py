@@ -37,7 +37,9 @@ def all_checks() -> list[Check]:
 
 def main(argv: Sequence[str]) -> int:
     """Print the results of all checks. Return 1 if a check fails."""
-    parser = Parser(prog="python -m fairseq_posenc doctor", description=__doc__.split("\n")[0])
+    parser = Parser(
+        prog="python -m fairseq_posenc doctor", description="Check this installation, and explain how to repair it."
+    )
     parser.add_argument("--json", action="store_true", help="Print the results as a JSON list and nothing else.")
     options = parser.parse_args(argv)
     # Packages print while they are imported; this must not mix with the answer on stdout.

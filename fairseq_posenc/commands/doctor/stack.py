@@ -63,7 +63,7 @@ def check_torch(torch_version: str | None, cuda_build: str | None, error: str = 
 
 
 def check_numpy(numpy_version: str | None) -> Check:
-    """Check numpy. Versions 2.4 and 1.26 are tested; compat/numpy2.py restores what numpy 2 removed."""
+    """Check numpy. Versions 2.4 and 1.26 are tested; compat/data.py restores what numpy 2 removed."""
     if numpy_version is None:
         return Check("numpy", "fail", "not installed", SETUP)
     if ".".join(numpy_version.split(".")[:2]) in TESTED_NUMPY:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,8 +10,8 @@ from typing import Any
 
 from ...compat.checkpoints import CheckpointError
 from ...data.words import MASK
-from ..pretrained import SPECIALS
-from .sources import Tokenizer
+from ..ids import SPECIALS
+from .read import Tokenizer, built
 
 #: BERT's special symbols, and their names in fairseq.
 ALIASES = {"[CLS]": "<s>", "[PAD]": "<pad>", "[SEP]": "</s>", "[UNK]": "<unk>", "[MASK]": MASK}
@@ -50,17 +51,18 @@ def fitted(
     ids = {name: i for i, name in enumerate(names)}
     lacking = [piece for piece in own if piece not in ids and _is_text(piece)]
     _check(own, names, lacking, where)
-    contents = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": _added(source.get("added_tokens") or (), ids),
-        "normalizer": source.get("normalizer"),
-        "pre_tokenizer": source.get("pre_tokenizer"),
-        "post_processor": _template(ids, segments) if first is None else _beginning(first, ids[first]),
-        "decoder": source.get("decoder"),
-        "model": _model(model, own, names, ids),
-    }
+    from tokenizers import AddedToken
+
+    unset = dict.fromkeys(("truncation", "padding", "post_processor"))
+    tokenizer = built({**source, **unset, "added_tokens": [], "model": _model(model, own, names, ids)})
+    special = [name for name in (*SPECIALS, MASK) if name in ids]
+    # <mask> absorbs the space before it, which belongs to the masked word
+    tokenizer.add_special_tokens([AddedToken(name, lstrip=name == MASK, normalized=False) for name in special])
+    whole = [token for token in source.get("added_tokens") or () if not token.get("special")]
+    whole = [AddedToken(t["content"], normalized=bool(t.get("normalized"))) for t in whole if t["content"] in ids]
+    tokenizer.add_tokens(whole)
+    tokenizer.post_processor = _template(ids, segments) if first is None else _beginning(first, ids[first])
+    contents: Tokenizer = json.loads(tokenizer.to_str())
     return contents, lacking
 
 
@@ -137,36 +139,17 @@ def _model(model: Mapping[str, Any], own: Mapping[str, float], names: Sequence[s
     return fitted_model
 
 
-def _added(theirs: Sequence[Mapping[str, Any]], ids: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Return the added tokens: fairseq's special symbols, <mask> if there is one, and pieces that are never split."""
-    special = [_token(name, ids[name], special=True) for name in (*SPECIALS, MASK) if name in ids]
-    others = [token for token in theirs if not token.get("special") and token["content"] in ids]
-    whole = [_token(token["content"], ids[token["content"]], normalized=token.get("normalized")) for token in others]
-    return sorted(special + whole, key=lambda token: token["id"])
-
-
-def _token(name: str, number: int, *, special: bool = False, normalized: Any = False) -> dict[str, Any]:
-    """Return an added token. <mask> absorbs the space before it, which belongs to the masked word."""
-    how = {"single_word": False, "lstrip": name == MASK, "rstrip": False, "normalized": bool(normalized)}
-    return {"id": number, "content": name, **how, "special": special}
-
-
-def _beginning(symbol: str, number: int) -> dict[str, Any]:
-    """Return the template that puts a symbol before each text of a language model: </s> a."""
-    start = {"SpecialToken": {"id": symbol, "type_id": 0}}
-    one, other = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
-    tokens = {symbol: {"id": symbol, "ids": [number], "tokens": [symbol]}}
-    return {"type": "TemplateProcessing", "single": [start, one], "pair": [start, one, other], "special_tokens": tokens}
-
-
-def _template(ids: Mapping[str, int], segments: bool) -> dict[str, Any]:
+def _template(ids: Mapping[str, int], segments: bool) -> Any:
     """Return the template that adds special symbols: <s> a </s>; for two texts as in RoBERTa, <s> a </s></s> b </s>."""
-    second = int(segments)
+    from tokenizers.processors import TemplateProcessing
 
-    def special(name: str, segment: int) -> dict[str, Any]:
-        return {"SpecialToken": {"id": name, "type_id": segment}}
+    second, special = int(segments), [(name, ids[name]) for name in ("<s>", "</s>")]
+    pair = f"<s> $A </s> </s>:{second} $B:{second} </s>:{second}"
+    return TemplateProcessing(single="<s> $A </s>", pair=pair, special_tokens=special)
 
-    first = [special("<s>", 0), {"Sequence": {"id": "A", "type_id": 0}}, special("</s>", 0)]
-    other = [special("</s>", second), {"Sequence": {"id": "B", "type_id": second}}, special("</s>", second)]
-    tokens = {name: {"id": name, "ids": [ids[name]], "tokens": [name]} for name in ("<s>", "</s>")}
-    return {"type": "TemplateProcessing", "single": first, "pair": [*first, *other], "special_tokens": tokens}
+
+def _beginning(symbol: str, number: int) -> Any:
+    """Return the template that puts a symbol before each text of a language model: </s> a."""
+    from tokenizers.processors import TemplateProcessing
+
+    return TemplateProcessing(single=f"{symbol} $A", pair=f"{symbol} $A $B", special_tokens=[(symbol, number)])

@@ -16,7 +16,6 @@ from fairseq_posenc.compat.checkpoints import CheckpointError
 from fairseq_posenc.core.writing import write_whole
 from fairseq_posenc.encodings import building
 from fairseq_posenc.hub import vocabulary
-from fairseq_posenc.hub.convert import as_it_is
 from fairseq_posenc.hub.pretrained import read
 from fairseq_posenc.models.lengths import check_length, fine_tuned
 from recipes.lib.encodings import options_of, parse
@@ -32,7 +31,7 @@ def facts(label: str, source: Path, segments: str, arguments: argparse.Namespace
         CheckpointError: The checkpoint or its tokenizer cannot be read.
     """
     pretrained = read(source)
-    spec = building.parse(as_it_is(pretrained.config, pretrained.tensors), pretrained.config.pos_enc_args)
+    spec = building.parse(pretrained.config.pos_enc, pretrained.config.pos_enc_args)
     asked, own = parse(label.removesuffix(SEGMENTS[segments])), parse(spec.label)
     if asked.names != own.names or options_of(asked) != options_of(own):
         raise ValueError(f"the model has the encoding {spec.label}, but --pos-enc asks for {asked.label}.")

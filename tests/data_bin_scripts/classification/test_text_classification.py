@@ -189,7 +189,7 @@ def test_the_published_vectors_and_their_traps(tmp_path: Path) -> None:
         ("train.jsonl", b'{"text": "a", "label": 1}\n{"label": 1}\n', "train.jsonl:2: --text text: "),
         ("train.tsv", b"text\tlabel\nab\tx\n\xff\xfe\tx\n", "train.tsv:3: the file holds bytes that are not UTF-8"),
         ("train.tsv", b"text\tlabel\nab\tx\ncd\tx\n", "1 different labels"),
-        ("train.txt", b"", "no train.tsv or train.csv or train.jsonl"),
+        ("train.txt", b"", "has none of train.tsv, train.csv, train.jsonl"),
     ],
 )
 def test_bad_files_are_named_and_nothing_is_written(

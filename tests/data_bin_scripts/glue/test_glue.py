@@ -70,6 +70,8 @@ def test_long_items_are_cut_where_the_longer_sentence_ends(model: Path, tmp_path
         assert len(items(out, "input0", "train")[0]) == first + 1
         assert items(out, "input1", "train")[0] == ["w2", "w3", "</s>"]
         assert record(out)["splits"]["train"]["cut"] == 1
+    assert prepare("RTE", tmp_path, model, tmp_path / "long", "--length", "40") == 0
+    assert record(tmp_path / "long")["splits"]["train"]["longest"] == 26  # the task checks the model's limit
 
 
 def test_processes_change_no_byte(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

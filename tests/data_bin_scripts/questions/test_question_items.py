@@ -82,7 +82,7 @@ def test_a_window_holds_the_answer_and_as_much_as_there_is_room_for(seed: int) -
     words = [f"w{number}" for number in range(rng.randint(1, 60))]
     context, first = " ".join(words), rng.randrange(len(words))
     text = " ".join(words[first : first + rng.randint(1, 8)])
-    question = Question("a", "x", 0, "", context, "what?", (Answer(text, context.index(text)),))
+    question = Question("a", "x", 0, context, "what?", (Answer(text, context.index(text)),))
     longest = rng.randint(14, 70)
     limits = {"length": longest, "longest_answer": 8, "longest_question": 50, "context": "paragraph", "bad": "refuse"}
     cutter = Cutter(question_pieces.Words("words", cased=True), argparse.Namespace(**limits), "en")
@@ -179,12 +179,8 @@ def test_bad_questions_are_named_and_refused_left_out_or_repaired(
         ({"src-train.txt": "a\n"}, [], "tgt-train.txt: no such file. src-NAME.txt and tgt-NAME.txt must both exist"),
         ({"train.json": "{"}, [], "train.json: the file is not valid JSON"),
         ({"train.json": {"data": [{"title": "x"}]}}, [], "train.json: article 1 has no list 'paragraphs'"),
-        ({"train.json": good(), "src-train.txt": ""}, [], "has both train.json and src-train.txt for train"),
-        (
-            {"notes.txt": "x"},
-            [],
-            "no file for train (train.json, src-train.txt, plain or .gz); it holds dev.json, note",
-        ),
+        ({"train.json": good(), "src-train.txt": ""}, [], "has both train.json and src-train.txt, which"),
+        ({"notes.txt": "x"}, [], "cmrc2018_train.json (plain or .gz); it holds dev.json, notes.txt. Give the files"),
         ({"train.json": squad([(CITY, [asked("x", "Who?", is_impossible=True)])])}, [], "all training questions are"),
         ({"train.json": good()}, ["--tokenizer", "no-such"], "--tokenizer no-such: no-such is not a folder"),
         ({"train.json": good()}, ["--length", "100"], "--length 100 leaves no room for a context"),

@@ -46,7 +46,7 @@ def test_windows_are_of_the_questions(data: Path) -> None:
     questions, texts, rows = spans.questions(data, "valid"), spans.contexts(data, "valid"), spans.rows(data, "valid")
     assert {question.id: question.answers for question in questions} == s.texts(DEV)
     read, scored = (question_files.read(path, []) for path in (data.parent / "dev.json.gz", data / "valid.scored.json"))
-    kept = [[question._replace(where="", title="") for question in part] for part in (read, scored)]
+    kept = [[question._replace(where="") for question in part] for part in (read, scored)]
     assert kept[0] == kept[1]  # the sets' own scripts read the scored questions
     for question, row in zip(questions, rows, strict=True):
         first, last = row.start - row.column, row.end - row.column
@@ -84,7 +84,7 @@ def test_files_are_found_by_their_names_or_split_by_article(place: Path, capsys:
     s.written(folder / "dev.json", s.squad(5, 14))
     assert run(place, "--corpus", folder) == 1
     assert (
-        "both dev.json and dev-v1.1.json.gz for valid. Give the files with --train and --eval"
+        "both dev.json and dev-v1.1.json.gz, which hold the same split. Give the files with --train and --eval"
         in capsys.readouterr().err
     )
     lone = s.written(place / "lone.json", s.squad(30, 8))

@@ -135,6 +135,6 @@ def test_flags_of_the_command_line_win_over_the_schedule(tmp_path: Path) -> None
     (train,) = trainings("--preset", "paper", "--tasks", "RTE", "--pos-enc", "xl", "--train.max-update", "40")
     assert [train[name] for name in names] == ["40", "40", "1000", "500"]
     (tmp_path / "train.tsv").write_text("title\ttopic\n")
-    own = ["--corpus", str(tmp_path), "--text", "title", "--schedule", f"SST-2:9:9:9,{tmp_path.name}:250:30:50"]
+    own = ["--corpus", str(tmp_path), "--text", "title", "--schedule", f"others:9:9:9,{tmp_path.name}:250:30:50"]
     (train,) = trainings("--preset", "small", "--pos-enc", "xl", *own)
     assert [train[name] for name in names] == ["250", "250", "30", "50"]

@@ -1,4 +1,4 @@
-"""Test --diverse-beam-groups, --replace-unk and the note about --max-len-a: each fault of fairseq, then its fix."""
+"""Test n-gram blocking, --diverse-beam-groups, --replace-unk and a note about --max-len-a: faults, then fixes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,35 @@ import torch
 pytest.importorskip("fairseq")
 
 from fairseq import options, utils
+from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.search import DiverseBeamSearch
 from torch import Tensor
 
-from fairseq_posenc.compat import output_lengths, patching
+from fairseq_posenc.compat import generation, patching
 
 from .data import words
+
+# -- --no-repeat-ngram-size
+
+HYPOTHESES = torch.tensor([[2, 5, 6, 5, 1, 1, 1], [2, 5, 6, 7, 1, 1, 1], [2, 5, 5, 5, 1, 1, 1]])
+
+
+def banned(forward: Callable[..., torch.Tensor], size: int, step: int) -> list[list[int]]:
+    block = NGramRepeatBlock(size, use_extension=False)
+    scores = forward(block, HYPOTHESES, torch.zeros(3, 9), 1, 3, step)
+    return [(row == -torch.inf).nonzero().flatten().tolist() for row in scores]
+
+
+def test_repeated_ngrams_are_banned() -> None:
+    shipped = NGramRepeatBlock.forward._posenc_original
+    assert banned(shipped, 2, 3) == [[], [], []]  # the fault: it compares with the padding
+    assert banned(NGramRepeatBlock.forward, 2, 3) == [[6], [], [5]]
+    assert banned(NGramRepeatBlock.forward, 3, 3) == [[], [], [5]]
+    assert banned(NGramRepeatBlock.forward, 2, 0) == [[], [], []]
+    compiled = torch.jit.script(NGramRepeatBlock(2, use_extension=False))
+    scores = compiled(HYPOTHESES, torch.zeros(3, 9), 1, 3, 3)
+    assert (scores == -torch.inf).nonzero().tolist() == [[0, 6], [2, 5]]
+
 
 # -- --diverse-beam-groups
 
@@ -102,7 +125,6 @@ def test_the_flag_without_a_file_copies_the_aligned_source_word(tmp_path: Path) 
         (["--replace-unk", "--print-alignment", "soft"], "Add --print-alignment hard."),
         (["--replace-unk", "--print-alignment", "--remove-bpe"], "Leave out one of the two flags."),
         (["--replace-unk", "--print-alignment"], None),
-        ([], None),
     ],
 )
 def test_the_flag_is_refused_where_it_cannot_work(
@@ -144,8 +166,5 @@ def test_a_translation_longer_than_its_own_source_allows_is_noted(
     hypotheses = [[{"tokens": torch.zeros(length)}] for length in lengths]
     patching._said.clear()
     with caplog.at_level(logging.INFO, "fairseq_posenc"):
-        result = output_lengths._with_note(lambda *_: hypotheses, generator, [], sample)
-    assert result is hypotheses
-    assert ["--batch-size 1 limits each sentence by its own source" in message for message in caplog.messages] == (
-        [True] * noted
-    )
+        assert generation._with_note(lambda *_: hypotheses, generator, [], sample) is hypotheses
+    assert [("--batch-size 1 limits each sentence" in message) for message in caplog.messages] == [True] * noted

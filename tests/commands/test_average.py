@@ -1,0 +1,150 @@
+"""Test `average`: the mean, which checkpoints of a folder it takes, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fairseq_posenc.commands import average
+from fairseq_posenc.compat.checkpoints import CheckpointError, safe_load
+
+
+def write(path: Path, seed: int, **more: torch.Tensor) -> Path:
+    random = torch.Generator().manual_seed(seed)
+    model = {"w": torch.randn(3, 4, generator=random), "double": torch.randn(5, generator=random).double(), **more}
+    torch.save({"model": model, "cfg": {"seed": seed}, "extra_state": {}}, path)
+    return path
+
+
+def mean(*arguments: str | Path) -> int:
+    return average.main([str(a) for a in arguments])
+
+
+def test_the_mean_equals_that_of_the_script_of_fairseq(tmp_path: Path) -> None:
+    paths = [
+        write(
+            tmp_path / f"{seed}.pt",
+            seed,
+            half=torch.full((2,), 0.1 + seed).half(),
+            brain=torch.full((2,), 0.1 + seed).bfloat16(),
+            steps=torch.tensor([3, 4 + seed]),
+            flag=torch.tensor([True, False]),
+        )
+        for seed in range(3)
+    ]
+    assert mean("--inputs", *paths, "--output", tmp_path / "new" / "mean.pt") == 0
+    averaged = safe_load(tmp_path / "new" / "mean.pt")
+    models = [safe_load(path)["model"] for path in paths]
+    for name in ("w", "double"):
+        total = models[0][name].clone()
+        total += models[1][name]
+        total += models[2][name]
+        assert torch.equal(averaged["model"][name], total.div_(3))  # bit-identical, in this order
+        assert averaged["model"][name].dtype == models[0][name].dtype
+    for name in ("half", "brain"):
+        assert averaged["model"][name].dtype == torch.float32
+        assert torch.equal(averaged["model"][name], sum(m[name].float() for m in models) / 3)
+    assert averaged["model"]["steps"].tolist() == [3, 5]
+    assert averaged["model"]["steps"].dtype == torch.int64
+    assert averaged["model"]["flag"].tolist() == [True, False]
+    assert averaged["cfg"] == {"seed": 0}
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["mean.pt"]
+
+
+def test_the_last_checkpoints_are_the_newest_by_number(tmp_path: Path) -> None:
+    for name in ("checkpoint2.pt", "checkpoint9.pt", "checkpoint10.pt", "checkpoint_1_7.pt", "checkpoint_last.pt"):
+        (tmp_path / name).touch()
+
+    def names(*arguments: Any) -> list[str]:
+        return [path.name for path in average.last_checkpoints(tmp_path, *arguments)]
+
+    assert names(2, False) == ["checkpoint10.pt", "checkpoint9.pt"]
+    assert names(2, False, 9) == ["checkpoint9.pt", "checkpoint2.pt"]
+    assert names(1, True) == ["checkpoint_1_7.pt"]
+    with pytest.raises(CheckpointError, match="cannot average the checkpoints of the last 4 epochs"):
+        names(4, False)
+
+
+def test_regular_checkpoints_are_refused_if_any_is_missing(tmp_path: Path) -> None:
+    torch.save({"model": {}, "optimizer_history": [{"num_updates": 300}]}, tmp_path / "checkpoint_last.pt")
+    for name in ("checkpoint_1_50.pt", "checkpoint_1_150.pt", "checkpoint_2_200.pt", "checkpoint_2_250.pt"):
+        (tmp_path / name).touch()
+
+    def names(*arguments: Any) -> list[str]:
+        return [path.name for path in average.regular_checkpoints(tmp_path, *arguments)]
+
+    assert names(3, 50) == ["checkpoint_last.pt", "checkpoint_2_250.pt", "checkpoint_2_200.pt"]
+    assert names(2, 50, 249) == ["checkpoint_2_200.pt", "checkpoint_1_150.pt"]
+    with pytest.raises(CheckpointError, match="of these updates are missing: 100 "):
+        names(3, 50, 199)
+
+
+def test_an_input_is_neither_replaced_nor_counted_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = write(tmp_path / "first.pt", 0), write(tmp_path / "second.pt", 1)
+    (tmp_path / "link.pt").symlink_to(first)
+    before = first.read_bytes()
+    output = tmp_path / "mean.pt"
+    cases = {
+        (first, second, "--output", first): f"--output {first}: this would replace the input {first}",
+        (first, second, "--output", tmp_path / "link.pt"): f"this would replace the input {first}",
+        (first, second, first, "--output", output): f"{first} is named twice. Name each checkpoint once",
+        (first, tmp_path / "link.pt", "--output", output): f"named twice (it is the same file as {first})",
+        (first, second, "--output", tmp_path): f"--output {tmp_path} is a folder. Name a file",
+    }
+    for words, message in cases.items():
+        assert mean("--inputs", *words) == 1
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
+    assert first.read_bytes() == before
+    assert not output.exists()
+
+
+def test_a_folder_needs_the_number_of_its_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As in fairseq's script, which takes a folder in --inputs only together with a number."""
+    for epoch in (1, 2, 3):
+        write(tmp_path / f"checkpoint{epoch}.pt", epoch)
+    assert mean("--inputs", tmp_path, "--output", tmp_path / "mean.pt") == 1
+    error = capsys.readouterr().err
+    assert f"--inputs {tmp_path} is a folder. Say how many of its checkpoints to average with --num-epoch-c" in error
+    assert mean("--inputs", tmp_path, "--num-epoch-checkpoints", "2", "--output", tmp_path / "mean.pt") == 0
+    assert mean("--inputs", tmp_path, "--num-epoch-checkpoints", "2", "--output", tmp_path / "checkpoint3.pt") == 1
+    assert "this would replace the input" in capsys.readouterr().err
+
+
+def test_checkpoints_that_have_no_mean_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = write(tmp_path / "first.pt", 0, flag=torch.tensor([True]))
+    torch.save({"weights": {}}, tmp_path / "other.pt")
+    reasons = {
+        write(tmp_path / "keys.pt", 1, more=torch.ones(1), flag=torch.tensor([True])): "additional: more",
+        write(tmp_path / "fewer.pt", 1): "missing: flag",
+        write(tmp_path / "shape.pt", 1, flag=torch.tensor([True, True])): "flag has the shape [2], but [1]",
+        write(tmp_path / "flag.pt", 1, flag=torch.tensor([False])): "boolean",
+        tmp_path / "other.pt": "not a fairseq checkpoint",
+        tmp_path / "missing.pt": "missing.pt: No such file or directory.",
+    }
+    for path, reason in reasons.items():
+        assert mean("--inputs", first, path, "--output", tmp_path / "mean.pt") == 1
+        error = capsys.readouterr().err
+        assert error.startswith("average: ")
+        assert error.count("\n") == 1
+        assert reason in error
+        assert path.name in error
+    assert not (tmp_path / "mean.pt").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--checkpoint-dir", "d"],
+        ["--inputs", "a", "b", "--num-epoch-checkpoints", "2"],
+        ["--inputs", "a", "--checkpoint-upper-bound", "2"],
+        ["--num-epoch-checkpoints", "2"],
+    ],
+)
+def test_a_command_line_without_a_clear_choice_is_refused(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit):
+        mean(*arguments, "--output", "mean.pt")

@@ -1,0 +1,149 @@
+"""Test that no sentence is dropped, and that the thread which reads batches ends with the interpreter."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import multiprocessing
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("fairseq")
+
+from fairseq.data import data_utils, iterators
+from fairseq.tasks.fairseq_task import FairseqTask
+
+from fairseq_posenc.compat import patching
+
+from . import run
+from .data import pair_dataset
+
+# -- the last batch
+
+
+def sentences(batches: Any) -> list[int]:
+    return [int(index) for batch in batches for index in batch]
+
+
+@pytest.mark.parametrize("by", ["function", "vector"])
+@pytest.mark.parametrize("count", [1, 8, 13, 61])
+@pytest.mark.parametrize("limit", [{"max_sentences": 16}, {"max_tokens": 200}])
+def test_no_sentence_is_dropped(by: str, count: int, limit: dict[str, int]) -> None:
+    sizes = np.sort(np.random.RandomState(count).randint(3, 20, count))
+    vector = {"num_tokens_vec": sizes} if by == "vector" else {}
+    arguments = {"num_tokens_fn": lambda i: sizes[i], "required_batch_size_multiple": 8, **vector, **limit}
+    shipped = data_utils.batch_by_size.__wrapped__(np.arange(count), **arguments)
+    mended = data_utils.batch_by_size(np.arange(count), **arguments)
+    assert sentences(mended) == list(range(count))
+    assert [list(b) for b in mended[: len(shipped)]] == [list(b) for b in shipped]
+    assert len(mended) - len(shipped) == (1 if count % 8 else 0)  # the fault, and no other difference
+
+
+def test_batches_without_a_multiple_and_with_fixed_shapes_do_not_change() -> None:
+    for more in ({}, {"fixed_shapes": [(4, 5), (2, 9)], "required_batch_size_multiple": 8}):
+        arguments = {"num_tokens_fn": lambda i: 3 + i % 5, "max_sentences": 4, **more}
+        shipped = data_utils.batch_by_size.__wrapped__(np.arange(13), **arguments)
+        mended = data_utils.batch_by_size(iter(range(13)), **arguments)
+        assert [list(b) for b in mended] == [list(b) for b in shipped]
+    assert data_utils.batch_by_size(np.arange(0), **arguments) == []
+
+
+def test_an_iterator_of_a_task_gives_every_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use FairseqTask.get_batch_iterator, as train, validate and generate do."""
+
+    def count(limit: dict[str, int], **more: Any) -> int:
+        iterator = FairseqTask(argparse.Namespace()).get_batch_iterator(
+            pair_dataset(60, **more), required_batch_size_multiple=8, data_buffer_size=0, **limit
+        )
+        return sum(batch["nsentences"] for batch in iterator.next_epoch_itr(shuffle=False))
+
+    assert count({"max_sentences": 16}) == 60
+    assert count({"max_tokens": 200}, num_buckets=4) == 60
+    monkeypatch.setattr(data_utils, "batch_by_size", data_utils.batch_by_size.__wrapped__)
+    assert count({"max_sentences": 16}) == 56  # the fault: 60 = 3 * 16 + 8 + 4
+
+
+def test_the_fix_is_logged_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patching, "_said", set())
+    with caplog.at_level(logging.INFO, logger="fairseq_posenc"):
+        for count in (16, 13, 13):
+            data_utils.batch_by_size(np.arange(count), lambda i: 1, max_sentences=8, required_batch_size_multiple=8)
+    (message,) = caplog.messages
+    assert "5 sentences" in message
+    assert "--required-batch-size-multiple 8" in message
+
+
+# -- the thread that reads ahead
+
+#: Stop inside an epoch, and print at the very end whether the thread still runs.
+STOP_INSIDE_AN_EPOCH = """
+    import atexit, sys, threading, torch
+    from fairseq.data import iterators
+
+    def is_alive():
+        print(any(isinstance(thread, iterators.BackgroundConsumer) for thread in threading.enumerate()), flush=True)
+    atexit.register(is_alive)
+    if sys.argv[1] == "mended":
+        from fairseq_posenc import compat
+        compat.apply()
+    else:  # this process imports fairseq alone
+        assert "fairseq_posenc" not in sys.modules
+
+    class Numbers(torch.utils.data.Dataset):
+        def __getitem__(self, index):
+            return torch.ones(200) * index
+        def __len__(self):
+            return 4000
+
+    epochs = iterators.EpochBatchIterator(
+        Numbers(), torch.stack, [[i] for i in range(4000)], num_workers=int(sys.argv[2]), buffer_size=10)
+    for count, batch in enumerate(epochs.next_epoch_itr()):
+        if count == 20:
+            break
+    print("done training", flush=True)
+"""
+
+
+def test_the_reader_of_fairseq_outlives_python() -> None:
+    """Such a thread nearly always ends the process with exit code 134."""
+    assert run(STOP_INSIDE_AN_EPOCH, "shipped", "0").stdout.split("\n")[:2] == ["done training", "True"]
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_the_fixed_reader_ends_before_the_interpreter(workers: str) -> None:
+    done = run(STOP_INSIDE_AN_EPOCH, "mended", workers)
+    assert (done.returncode, done.stdout.splitlines()) == (0, ["done training", "False"]), done.stderr
+
+
+def test_batches_and_errors_pass_through_the_fixed_reader() -> None:
+    assert list(iterators.BufferedIterator(2, range(50))) == list(range(50))
+
+    class Broken(list[int]):
+        def __iter__(self) -> Any:
+            yield 0
+            raise KeyError("broken")
+
+    iterator = iterators.BufferedIterator(2, Broken([0, 1]))
+    assert next(iterator) == 0
+    with pytest.raises(KeyError, match="broken"):
+        next(iterator)
+
+
+class Numbers(torch.utils.data.Dataset[torch.Tensor]):
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.ones(200) * index
+
+    def __len__(self) -> int:
+        return 100
+
+
+def test_workers_end_with_their_epoch() -> None:
+    numbers = [[index] for index in range(4)]
+    epochs = iterators.EpochBatchIterator(Numbers(), torch.stack, numbers, num_workers=1, buffer_size=2)
+    assert len(list(epochs.next_epoch_itr(shuffle=False))) == 4
+    for child in multiprocessing.active_children():
+        child.join(10)
+    assert multiprocessing.active_children() == []

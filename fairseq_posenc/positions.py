@@ -186,7 +186,7 @@ class Positions:
         The columns of the part count from 0. If the positions are the columns, the positions of the part do so, too.
         """
         if (first, begin, end) not in self._copies:
-            rows = {name: tensor[..., begin:end] for name, tensor in self._rows.items()}
+            rows: dict[str, Any] = {name: tensor[..., begin:end] for name, tensor in self._rows.items()}
             if self.ids is not None:
                 rows["ids"] = self.ids[..., begin:end]
             limits: dict[str, Any] = {"causal": self.causal, "span": self.span, "radius": self.radius}

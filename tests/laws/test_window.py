@@ -21,6 +21,8 @@ from .cases import Case, defaults
 from .compare import assert_close, assert_refused
 from .scene import Scene, attend_all, embedded, new_caches, padded, positions_of, use_path
 from .test_causality import check_causality
+from .test_compiled import check_in_use
+from .test_exported import check_exported
 from .test_gradients import check_gradients, check_stack_flag
 from .test_graphs import MOST, check_graphs
 from .test_incremental import STEPS, check_incremental, check_reorder
@@ -149,6 +151,11 @@ def test_blocks_need_few_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     torch._dynamo.reset()
     check_graphs(Case("shaw", {"clip": 4, "window": 4}, causal=True), MOST, layers=1)
     torch._dynamo.reset()
+
+
+def test_a_stack_with_a_window_compiles_and_exports_as_a_whole() -> None:
+    check_in_use(Case("rope", {"window": 4}, causal=True), torch.float32, 1e-5, layers=2)
+    check_exported(Case("rope+none", {"none.window": 4}))
 
 
 def test_a_decoding_step_reads_the_window_of_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,10 @@ class _derived(Generic[_T]):
         return value
 
 
+#: Derived attributes that depend on the mask.
+_OF_THE_MASK = ("allowed", "visible", "forbidden", "empty_rows", "for_graphs")
+
+
 @dataclass(frozen=True, eq=False)
 class Positions:
     """Hold the columns, distances and allowed keys of one forward pass, which all layers share.
@@ -60,6 +64,8 @@ class Positions:
         memory: Number of columns at the beginning that hold memory of earlier segments.
         span: Maximum number of keys to which a causal query attends, including its own (Transformer-XL's
             `same_length`).
+        radius: Largest number of columns between a query of an encoder and a key to which it attends; None means that
+            all keys are near enough. In a decoder, `span` says the same.
         restart_ids: [B, K] int, positions within sentences, from 1 (see the function `restart_ids`).
         segments: [B, K] int, number of the segment to which each column belongs.
         documents: [B, K] int, number of the document to which each column belongs. A query may attend only to keys of
@@ -82,6 +88,8 @@ class Positions:
     documents: Tensor | None = None
     cls_column: Tensor | None = None
     ids: Tensor | None = None
+    radius: int | None = None
+    _copies: dict[Hashable, Positions] = field(default_factory=dict, init=False, repr=False)
     _shared: dict[Hashable, Tensor] = field(default_factory=dict, init=False, repr=False)
     _fits: Any = field(default=None, init=False, repr=False)
     #: The layers that computed attention at these positions on the path `compiled`.
@@ -99,6 +107,8 @@ class Positions:
             raise ValueError(f"span={self.span} must be at least 1")
         if self.span is not None and not self.causal:
             raise ValueError(f"span={self.span} needs causal=True. Set causal=True, or leave span out.")
+        if self.radius is not None and (self.causal or self.radius < 0):
+            raise ValueError(f"radius={self.radius} must be at least 0 and needs causal=False. In a decoder, use span.")
         if self.padding is not None and self.padding.dtype != torch.bool:
             raise ValueError(f"padding must be a boolean tensor that is true at padding, not {self.padding.dtype}")
         if self.ids is not None:
@@ -160,6 +170,42 @@ class Positions:
                     "the documents of a sample from left to right"
                 )
 
+    def within(self, window: int | None) -> Positions:
+        """Return these positions with attention limited to a window of tokens; see the option `window`."""
+        if window is None:
+            return self
+        if torch.compiler.is_compiling():
+            return self._limited(window)
+        if window not in self._copies:
+            self._copies[window] = self._limited(window)
+        return self._copies[window]
+
+    def part(self, first: int, begin: int, end: int) -> Positions:
+        """Return the positions of the queries from column `first` on and of the keys in columns `begin` to `end` - 1.
+
+        The columns of the part count from 0. If the positions are the columns, the positions of the part do so, too.
+        """
+        if (first, begin, end) not in self._copies:
+            rows: dict[str, Any] = {name: tensor[..., begin:end] for name, tensor in self._rows.items()}
+            if self.ids is not None:
+                rows["ids"] = self.ids[..., begin:end]
+            limits: dict[str, Any] = {"causal": self.causal, "span": self.span, "radius": self.radius}
+            part = type(self)(end - first, end - begin, self.device, **limits, **rows)
+            self._copies[first, begin, end] = part
+        return self._copies[first, begin, end]
+
+    def _limited(self, window: int) -> Positions:
+        """Return a copy with a smaller span or radius. Whatever does not depend on the mask is shared."""
+        limit: dict[str, Any] = {"span": min(window, self.span or window)} if self.causal else {"radius": window // 2}
+        limit |= {"_copies": {}, "compiled": set()}
+        copy: Positions = object.__new__(type(self))
+        shared = (
+            vars(self) if not torch.compiler.is_compiling() else {f.name: getattr(self, f.name) for f in fields(self)}
+        )
+        for name, value in ({n: v for n, v in shared.items() if n not in _OF_THE_MASK} | limit).items():
+            object.__setattr__(copy, name, value)
+        return copy
+
     def fit(self, encoding: object) -> None:
         """Note that these positions fit an encoding, so that not every layer checks them again."""
         if not torch.compiler.is_compiling():
@@ -186,7 +232,13 @@ class Positions:
         """
         cls = self.common_cls_column if self.cls_column is not None else None
         given = {name: getattr(self, name) for name in ("allowed", "forbidden", "left_padded", "_distinct", "_ends")}
-        given |= {"_fits": None, "compiled": set(), "empty_rows": None, "common_cls_column": 0 if cls == 0 else None}
+        given |= {
+            "_fits": None,
+            "compiled": set(),
+            "_copies": {},
+            "empty_rows": None,
+            "common_cls_column": 0 if cls == 0 else None,
+        }
         bare: Positions = object.__new__(type(self))
         for name, value in ({f.name: getattr(self, f.name) for f in fields(self)} | given).items():
             object.__setattr__(bare, name, value)
@@ -354,6 +406,8 @@ class Positions:
             if self.span is not None:
                 seen &= self._column_delta > -self.span
             mask = seen[None]
+        if self.radius is not None:
+            mask = (self._column_delta.abs() <= self.radius)[None]
         if self.padding is not None:
             real = ~self.padding[:, None, :]
             mask = real.expand(-1, self.query_length, -1) if mask is None else mask & real
@@ -361,6 +415,15 @@ class Positions:
             same = self.documents[:, self.offset :, None] == self.documents[:, None, :]
             mask = same if mask is None else mask & same
         return mask
+
+    @_derived
+    def visible(self) -> Tensor:
+        """Return to how many keys each query may attend, [1 or B, Q] int64."""
+        if self.causal and self.padding is None and self.documents is None:
+            return (self.query_columns + 1).clamp(max=self.span or self.key_length)[None]
+        if self.allowed is None:
+            return torch.full((1, self.query_length), self.key_length, device=self.device)
+        return self.allowed.sum(-1)
 
     @_derived
     def forbidden(self) -> Tensor | None:
@@ -382,7 +445,7 @@ class Positions:
         """
         if self.padding is None:
             return None
-        if self.causal or self.documents is not None:
+        if self.causal or self.documents is not None or self.radius is not None:
             assert self.allowed is not None
             empty = ~self.allowed.any(-1)
         else:  # only samples of padding; this needs no tensor [B, Q, K]

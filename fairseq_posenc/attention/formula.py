@@ -59,6 +59,12 @@ def explicit_weights(x: Projected, call: LayerView, dtype: torch.dtype | None = 
 
 def logits(x: Projected, call: LayerView) -> Tensor:
     """Return the logits before the mask, [B, h, Q, K], in at least float32."""
+    terms, factor = _terms(x, call), call.row_factor()
+    return terms if factor is None else terms * factor.to(terms.dtype)
+
+
+def _terms(x: Projected, call: LayerView) -> Tensor:
+    """Return the sum of all terms of the logits, [B, h, Q, K], in at least float32."""
     if call.has("adapt"):
         return _adapted(x, call)
     scores = call.scores(*x.raw)

@@ -14,7 +14,8 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ..core.compose import LayerView
-from . import formula, graphs
+from ..ops.precision import promoted
+from . import formula, graphs, windows
 from .choice import Choice, Mode, PathRefusedError, Projected, choose
 
 logger = logging.getLogger(__name__)
@@ -61,12 +62,16 @@ def attend(
     choice = choose(x, call, mode, path)
     if not torch.compiler.is_compiling():
         _log_once(call, choice)
-    if choice.path == "compiled":
-        return _compiled(x, call, mode, path), None
-    if choice.path == "fused":
-        return _fused(x, call, dropout), None
-    out, weights = formula.attended(x, call, dropout, exact=need_weights)
-    return out, (weights if need_weights else None)
+    if need_weights:
+        return formula.attended(x, call, dropout, exact=True)
+
+    def on_path(x: Projected, call: LayerView) -> Tensor:
+        if choice.path == "compiled":
+            return _compiled(x, call, mode, path)
+        return _fused(x, call, dropout) if choice.path == "fused" else formula.attended(x, call, dropout)[0]
+
+    out = windows.attended(x, call, on_path)
+    return on_path(x, call) if out is None else out, None
 
 
 def _compiled(x: Projected, call: LayerView, mode: Mode, path: str) -> Tensor:
@@ -91,14 +96,17 @@ def _fused(x: Projected, call: LayerView, dropout: float) -> Tensor:
     """
     positions = call.positions
     forbidden = positions.forbidden if x.positioned else None
-    bias = call.additive(*x.raw)
+    bias, factor, q = call.additive(*x.raw), call.row_factor(), x.q
+    if factor is not None:  # the factor multiplies the sum of the product and the biases
+        q = (promoted(q) * factor).to(q.dtype)
+        bias = None if bias is None else bias * factor
     settings: dict[str, Any] = {"scale": call.scale, "dropout_p": dropout}
     mask: Tensor | None
     if bias is None:
         square = positions.query_length == positions.key_length
         only_causal = positions.padding is None and positions.span is None and positions.documents is None
-        if forbidden is not None and square and only_causal:
-            return F.scaled_dot_product_attention(x.q, x.k, x.v, is_causal=True, **settings)
+        if forbidden is not None and positions.causal and square and only_causal:
+            return F.scaled_dot_product_attention(q, x.k, x.v, is_causal=True, **settings)
         mask = None if forbidden is None else ~forbidden
     else:
         # Even under no_grad, torch leaves the fused kernel if the mask requires a gradient, so detach it.
@@ -106,10 +114,10 @@ def _fused(x: Projected, call: LayerView, dropout: float) -> Tensor:
         mask = mask if forbidden is None else mask.masked_fill(forbidden, float("-inf"))
         mask = mask.expand(-1, x.q.shape[1], -1, -1)
     if mask is None or x.q.device.type != "cuda":
-        attended = F.scaled_dot_product_attention(x.q, x.k, x.v, attn_mask=mask, **settings)
+        attended = F.scaled_dot_product_attention(q, x.k, x.v, attn_mask=mask, **settings)
     else:
         with sdpa_kernel([kernel for kernel, is_allowed in WITH_MASK.items() if is_allowed()]):
-            attended = F.scaled_dot_product_attention(x.q, x.k, x.v, attn_mask=mask, **settings)
+            attended = F.scaled_dot_product_attention(q, x.k, x.v, attn_mask=mask, **settings)
     return attended if positions.empty_rows is None else attended.masked_fill(positions.empty_rows, 0.0)
 
 

@@ -9,7 +9,7 @@ A hook is a method that an encoding may implement, and that the stack or the att
 `content_bias` and `scores` get raw q and k, which are not scaled and were not changed by `project_q` and `project_k`.
 The hook `project_input` computes numbers from the layer's input, once for each column; the other hooks read these
 numbers from `layer.tensors`. The hook `adapt` gets the sum of all biases and the logits to which they are added, and
-returns a further term.
+returns a further term. The hook `row_factor` multiplies the sum of all these terms.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .starts import draw
 
 HOOKS = (
     *("embed", "compress", "project_q", "project_k", "project_input"),
-    *("bias", "content_bias", "scores", "adapt", "values"),
+    *("bias", "content_bias", "scores", "adapt", "row_factor", "values"),
 )
 
 
@@ -260,11 +260,11 @@ class PositionEncoding(nn.Module):
         raise TypeError(f"{type(self).__name__} does not implement the hook compress()")
 
     def project_q(self, q: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Encode positions in the queries, [B, h, Q, D] -> the same shape."""
+        """Encode positions in the queries, [B, h, Q, D] -> the same shape, or wider if `project_k` does the same."""
         raise TypeError(f"{type(self).__name__} does not implement the hook project_q()")
 
     def project_k(self, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Encode positions in the keys of the last T columns, [B, h, T, D] -> the same shape.
+        """Encode positions in the keys of the last T columns, [B, h, T, D] -> the same shape, or wider.
 
         The cache holds the keys that this hook returns.
         """
@@ -305,6 +305,10 @@ class PositionEncoding(nn.Module):
         """
         raise TypeError(f"{type(self).__name__} does not implement the hook adapt()")
 
+    def row_factor(self, positions: Positions, layer: Layer) -> Tensor:
+        """Return the number by which all logits of a query are multiplied, [1 or B, 1 or h, Q, 1]."""
+        raise TypeError(f"{type(self).__name__} does not implement the hook row_factor()")
+
     def values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor:
         """Return the term that is added to weights @ v, [B, h, Q, D], where the weights are those after dropout."""
         raise TypeError(f"{type(self).__name__} does not implement the hook values()")
@@ -324,6 +328,10 @@ class PositionEncoding(nn.Module):
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         """Compute the unmasked logits of raw q and k, [B, h, Q, K], literally by the paper's formula."""
         return q @ k.transpose(-1, -2) * self.stack.head_dim**-0.5
+
+    def reference_row_factor(self, positions: Positions, layer: Layer) -> Tensor:
+        """Compute the result of `row_factor` literally by the paper's formula."""
+        return torch.ones(1, 1, 1, 1)
 
     def reference_adapt(self, content: Tensor, bias: Tensor, positions: Positions, layer: Layer) -> Tensor:
         """Compute the result of `adapt` literally by the paper's formula."""
@@ -419,6 +427,16 @@ class PositionEncoding(nn.Module):
     def scale(self) -> float | None:
         """Return the number by which the content product q·k is multiplied, or None for the usual D^-0.5."""
         return None
+
+    @property
+    def in_blocks(self) -> bool:
+        """Return whether the hooks give the same logits if they see only a part of the queries and keys.
+
+        If so, attention that is limited to a window (option `window`) is computed in blocks, which is faster. By
+        default, this holds for encodings that depend on distances only, and compute nothing for all of them at once.
+        """
+        own, can = type(self).per_layer is not PositionEncoding.per_layer, self.capabilities
+        return can.shift_invariant and can.documents and not own
 
     @property
     def costs(self) -> tuple[Cost, ...] | None:

@@ -296,6 +296,8 @@ class LayerView:
         }
         #: For each hook, the names of the encodings in this layer that implement it.
         self.by_hook = _by_hook(self.members)
+        #: The number of tokens to which attention is limited in this layer, or None.
+        self.window = next((member.options.window for member in self.members.values() if member.options.window), None)
         scales = [member.scale for member in self.members.values() if member.scale is not None]
         #: `scale` as a text. A compiled graph would take an attribute that is a number for a variable.
         self._scale = repr(float(scales[0] if scales else encoding.stack.head_dim**-0.5))
@@ -330,7 +332,8 @@ class LayerView:
     def at(self, positions: Positions, tensors: Mapping[str, Mapping[str, Tensor]]) -> LayerView:
         """Return the view for one forward pass; `tensors` are those of this layer from `Composition.per_layer`."""
         return self.bound(
-            positions, {name: layer.with_tensors(tensors.get(name, {})) for name, layer in self.layers.items()}
+            positions.within(self.window),
+            {name: layer.with_tensors(tensors.get(name, {})) for name, layer in self.layers.items()},
         )
 
     def bound(self, positions: Positions, layers: dict[str, Layer]) -> LayerView:
@@ -408,6 +411,11 @@ class LayerView:
         """Return the sum of the terms that the hooks `adapt` compute from content and biases, [B, h, Q, K]."""
         terms = [member.adapt(content, bias, self.positions, layer) for member, layer in self._members("adapt")]
         return reduce(Tensor.add, terms)
+
+    def row_factor(self) -> Tensor | None:
+        """Return the number by which all logits of a query are multiplied, [1 or B, 1 or h, Q, 1], or None."""
+        factors = [member.row_factor(self.positions, layer) for member, layer in self._members("row_factor")]
+        return reduce(Tensor.mul, factors) if factors else None
 
     def values(self, weights: Tensor) -> Tensor | None:
         """Return the sum that is added to weights @ v, [B, h, Q, D], or None if no encoding adds anything."""

@@ -51,7 +51,14 @@ def _refuse_in_layer(members: Mapping[str, PositionEncoding]) -> None:
     if scaling and scores and scaling != scores:
         text = f"{scaling[0]} sets the scale of the content product q·k, but {scores[0]} replaces this product"
         raise InputError(f"--pos-enc: {text}; {CURE}")
+    windows = {name: member.options.window for name, member in members.items() if member.options.window}
+    if len(set(windows.values())) > 1:
+        texts = " and ".join(f"{name} has window={window}" for name, window in windows.items())
+        raise InputError(f"--pos-enc: {texts} in the same layer: set the same window, or leave one of them out")
     for name in having("compress"):
+        if windows:
+            text = f"window={max(windows.values())} does not work with {name}, whose compressed keys have no positions"
+            raise InputError(f"--pos-enc: {text}: leave the option window out")
         others = [other for other in members if other != name and set(members[other].hooks) - {"embed"}]
         if others:
             text = f"{name} compresses the keys to slots without positions, but {others[0]} needs positions of keys"

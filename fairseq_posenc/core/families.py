@@ -13,6 +13,7 @@ Family = Literal[
     "multiplicative",
     "segments",
     "low rank",
+    "growing logits",
 ]
 
 #: What the encodings of each family do, in the order of the README.
@@ -25,4 +26,5 @@ FAMILIES: dict[Family, str] = {
     "multiplicative": "the product of query and key is multiplied by numbers or vectors for distances",
     "segments": "vectors or numbers for the two sentences of a pair are added to the input or to the logits",
     "low rank": "keys and values are compressed, so that there are fewer keys than tokens",
+    "growing logits": "all logits of a query are multiplied by a number that grows with the number of its keys",
 }

@@ -58,6 +58,7 @@ class Options:
     """Provide the base class of every encoding's options. This class defines the options of all encodings."""
 
     layers: str | None = option(None, schedule.HELP, example="2")
+    window: int | None = option(None, schedule.WINDOW_HELP, between=(1, 10_000_000), example=4)
 
     def __post_init__(self) -> None:
         """Raise ValueError if a number is outside of the range of its option."""

@@ -10,6 +10,11 @@ HELP = (
     "Layers in which the encoding is active, counted from 1: numbers with colons between them (4:8:12), ranges (1-4), "
     "every-N (layers N, 2N, 3N, ...) or every-N-skip (all layers except N, 2N, 3N, ...). Unset: all layers."
 )
+WINDOW_HELP = (
+    "Number of tokens to which attention is limited in the layers in which the encoding is active. In a decoder, a "
+    "query attends to itself and to the window - 1 tokens before it; in an encoder, to tokens up to window / 2 away on "
+    "each side, rounded down. Unset: all tokens."
+)
 _PERIODIC = re.compile(r"every-([0-9]+)(-skip)?")
 _ONE_OR_RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 

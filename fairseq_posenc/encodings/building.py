@@ -171,18 +171,39 @@ def _build_encoding(name: str, cls: type[PositionEncoding], chosen: syntax.Spec,
         options = opts.fill(cls.Options, chosen.options[name])
         encoding = form_of(cls, options)(options, stack)
         _refuse_unlayered(encoding)
+        _refuse_window(encoding, stack)
     except InputError as error:
         raise InputError(f"{chosen.flag_of(name) or stack.args_flag}: {name}: {error}") from None
     return encoding
 
 
 def _refuse_unlayered(encoding: PositionEncoding) -> None:
-    """Raise ValueError if the option `layers` is set, but the encoding acts at the input only or does nothing."""
+    """Raise ValueError if the option `layers` is set, but the encoding acts at the input only or does nothing.
+
+    With a window, an encoding that does nothing else limits attention in its layers.
+    """
     layers, hooks = encoding.options.layers, encoding.hooks
-    if layers is None or (hooks and "embed" not in hooks):
+    if layers is None or (hooks and "embed" not in hooks) or (not hooks and encoding.options.window):
         return
     reason = "this encoding adds vectors at the input, before all layers" if hooks else "this encoding does nothing"
     raise InputError(f"layers={layers} has no effect, because {reason}. Leave the option layers out.")
+
+
+def _refuse_window(encoding: PositionEncoding, stack: StackShape) -> None:
+    """Raise ValueError if the option `window` would have no effect."""
+    window = encoding.options.window
+    if window is None:
+        return
+    if "embed" in encoding.hooks:
+        raise InputError(
+            f"window={window} limits attention in layers, but this encoding adds vectors at the input, before all "
+            f"layers: write +none[window={window}] after the other encodings"
+        )
+    if (window if stack.causal else window // 2 + 1) >= stack.max_length:
+        raise InputError(
+            f"window={window} has no effect, because the longest sequence has {stack.max_length} tokens "
+            f"({stack.length_flag}): choose a smaller window, or leave it out"
+        )
 
 
 def _refuse_overlaps(members: Mapping[str, PositionEncoding], flag: str) -> None:

@@ -47,9 +47,10 @@ def _declared(spec: str, options: Args, has_cls: bool) -> dict[str, bool]:
 
 
 def acts_in_layers(name: str) -> bool:
-    """Return whether the encoding acts in the layers, so that it takes the option `layers`."""
-    shapes = (replace(BASE, causal=causal, has_cls=not causal) for causal in (False, True))
-    return any(on_meta(spec_of(name), {f"{name}.layers": "2"}, shape) for shape in shapes)
+    """Return whether the encoding acts in the layers, if only by a window, so that it takes the option `layers`."""
+    shapes = [replace(BASE, causal=causal, has_cls=not causal) for causal in (False, True)]
+    options: list[dict[str, str | int]] = [{f"{name}.layers": "2"}, {f"{name}.layers": "2", f"{name}.window": 4}]
+    return any(on_meta(spec_of(name), given, shape) for shape in shapes for given in options)
 
 
 def on_meta(spec: str, options: Args, shape: StackShape) -> Composition | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -10,9 +10,20 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..core import tables
-from ..core.base import RELATIVE, Cost, Facts, Layer, PositionEncoding, StackShape
+from ..core.base import RELATIVE, Capabilities, Cost, Facts, Layer, PositionEncoding, StackShape
+from ..core.options import Options, option
 from ..ops.precision import exact_product, promoted
 from ..positions import Positions
+
+
+@dataclass(frozen=True)
+class FoxOptions(Options):
+    """Define the options of FoX."""
+
+    later: bool = option(
+        False,
+        "Whether each token has a second gate, for queries before it, so that FoX works in encoders (and only there).",
+    )
 
 
 class Fox(PositionEncoding):
@@ -20,10 +31,16 @@ class Fox(PositionEncoding):
 
     Each layer and head has a forget gate f_t = sigmoid(w·x_t + b) for each token, where x_t is the layer's input. The
     sum is the difference c_i - c_j of running sums, so only one number per token and head must be kept. At padding, log
-    f is 0, so nothing is forgotten. Decoding caches the log f of earlier tokens. FoX works in decoders only, because
-    the sum has no meaning for later keys. The logits do not change if all tokens are shifted.
+    f is 0, so nothing is forgotten. Decoding caches the log f of earlier tokens. The logits do not change if all tokens
+    are shifted.
+
+    By default, FoX works in decoders only, because the sum has no meaning for later keys. With `later=true`, it works
+    in encoders: the logit of a key j after the query i is changed by the sum of log r_t over the tokens t after i, up
+    to key j, where r_t = sigmoid(w'·x_t + b') is a second gate (as in x-transformers' `DataDependentAlibi`). This
+    doubles the number of parameters. The paper has no encoders.
     """
 
+    Options = FoxOptions
     facts = Facts(
         title="FoX: forget gates",
         family="biases",
@@ -39,51 +56,71 @@ class Fox(PositionEncoding):
     )
     reads_keys = False
 
+    options: FoxOptions
     gate_weight: Tensor
     gate_bias: Tensor
+    later_weight: Tensor
+    later_bias: Tensor
 
-    capabilities = replace(RELATIVE, bidirectional=False)
     uses_positions = False
 
     costs = (Cost("mnhd", "mnh"), Cost("mhn^2", "mhn^2"))
 
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(RELATIVE, bidirectional=self.options.later, causal=not self.options.later)
+
     @classmethod
     def shapes(cls, options: Any, stack: StackShape) -> dict[str, tuple[int, ...]]:
-        return {
-            "gate_weight": tables.shape("none", stack, stack.dim),
-            "gate_bias": tables.shape("none", stack),
-        }
+        gates = ("gate", "later") if options.later else ("gate",)
+        shapes = {f"{gate}_weight": tables.shape("none", stack, stack.dim) for gate in gates}
+        return shapes | {f"{gate}_bias": tables.shape("none", stack) for gate in gates}
 
     def reset_parameters(self) -> None:
         """Draw w ~ N(0, 0.02) and set b = 0, as in the authors' code, so that all gates start near 1/2."""
-        nn.init.normal_(self.gate_weight, std=0.02)
-        nn.init.zeros_(self.gate_bias)
+        for name, table in self.learned.items():
+            if name.endswith("weight"):
+                nn.init.normal_(table, std=0.02)
+            else:
+                nn.init.zeros_(table)
 
     def project_input(self, x: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return log f_t, [B, T, d] -> [B, h, T, 1], in at least float32."""
-        weight, bias = layer.tensors["gate_weight"], layer.tensors["gate_bias"]
+        """Return log f_t and, with `later`, log r_t: [B, T, d] -> [B, h, T, 1 or 2], in at least float32."""
+        log_gates = [self._log_gates(x, positions, layer, gate) for gate in ("gate", "later")[: 1 + self.options.later]]
+        return torch.stack(log_gates, -1)
+
+    def _log_gates(self, x: Tensor, positions: Positions, layer: Layer, gate: str) -> Tensor:
+        weight, bias = layer.tensors[f"{gate}_weight"], layer.tensors[f"{gate}_bias"]
         gates = exact_product(x, weight.t()) + promoted(bias)  # [B, T, h]
         log_gates = F.logsigmoid(gates).transpose(1, 2)
-        if positions.padding is not None:
-            log_gates = log_gates.masked_fill(positions.padding[:, None, -x.shape[1] :], 0.0)
-        return log_gates[..., None]
+        if positions.padding is None:
+            return log_gates
+        return log_gates.masked_fill(positions.padding[:, None, -x.shape[1] :], 0.0)
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        sums = _running_sums(layer)
-        return sums[..., positions.offset :, None] - sums[..., None, :]
+        sums = layer.tensors["project_input"].cumsum(-2).unbind(-1)  # over all columns up to each column, [B, h, K]
+        of_queries, of_keys = sums[0][..., positions.offset :, None], sums[0][..., None, :]
+        if not self.options.later:
+            return of_queries - of_keys
+        later = sums[1][..., None, :] - sums[1][..., positions.offset :, None]
+        columns = torch.arange(positions.key_length, device=q.device)
+        return torch.where(columns > positions.query_columns[:, None], later, of_queries - of_keys)
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        queries, keys = range(positions.offset, positions.key_length), range(positions.key_length)
+        log_f = self._reference_gates("gate", positions, layer)
+        rows = [torch.stack([log_f[..., j + 1 : i + 1].sum(-1) for j in keys], -1) for i in queries]
+        if self.options.later:
+            log_r = self._reference_gates("later", positions, layer)
+            later = [torch.stack([log_r[..., i + 1 : j + 1].sum(-1) for j in keys], -1) for i in queries]
+            rows = [row + more for row, more in zip(rows, later, strict=True)]  # one of the two sums is empty
+        return torch.einsum("bhid,bhjd->bhij", q, k) / self.stack.head_dim**0.5 + torch.stack(rows, -2)
+
+    def _reference_gates(self, gate: str, positions: Positions, layer: Layer) -> Tensor:
+        """Return the logarithms of the gates literally by the formula, [B, h, K]."""
         assert layer.inputs is not None
-        weight, bias = self.gate_weight[layer.rank - 1], self.gate_bias[layer.rank - 1]
+        weight, bias = (getattr(self, f"{gate}_{part}")[layer.rank - 1] for part in ("weight", "bias"))
         gates = torch.sigmoid(torch.einsum("btd,hd->bht", layer.inputs, weight) + bias[:, None])
         if positions.padding is not None:
             gates = torch.where(positions.padding[:, None], torch.ones_like(gates), gates)
-        log_gates = gates.log()
-        queries, keys = range(positions.offset, positions.key_length), range(positions.key_length)
-        rows = [torch.stack([log_gates[..., j + 1 : i + 1].sum(-1) for j in keys], -1) for i in queries]
-        return torch.einsum("bhid,bhjd->bhij", q, k) / self.stack.head_dim**0.5 + torch.stack(rows, -2)
-
-
-def _running_sums(layer: Layer) -> Tensor:
-    """Return c, the sum of log f over all columns up to each column, [B, h, K]."""
-    return layer.tensors["project_input"].squeeze(-1).cumsum(-1)
+        return gates.log()

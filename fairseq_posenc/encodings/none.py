@@ -8,7 +8,10 @@ from ..core.base import RELATIVE, Facts, PositionEncoding
 
 
 class NoEncoding(PositionEncoding):
-    """Use no positions: e_ij = q_i·k_j / sqrt(D). An encoder without positions is permutation-equivariant."""
+    """Use no positions: e_ij = q_i·k_j / sqrt(D). An encoder without positions is permutation-equivariant.
+
+    With the option `window`, `none` limits attention in its layers to a window, also beside other encodings.
+    """
 
     facts = Facts(
         title="No position encoding",

@@ -38,6 +38,9 @@ ENCODINGS = {
     "fox": "fox:Fox",
     "dape": "dape:Dape",
     "tisa": "tisa:Tisa",
+    "logn": "logn:Logn",
+    "pope": "pope:Pope",
+    "wall": "wall:Wall",
 }
 
 

@@ -20,7 +20,7 @@ from fairseq_posenc.papers.reading import Figure
 
 #: Written by `python docs/_generate`, which must run anyway when an encoding is added.
 FACTS = Path(__file__).with_name("encodings.json")
-COMMON = ("layers",)  # options of every encoding, which encodings.json does not repeat
+COMMON = ("layers", "window")  # options of every encoding, which encodings.json does not repeat
 WORKS = {"encoder": "bidirectional", "decoder": "causal"}
 
 

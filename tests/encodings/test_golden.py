@@ -197,6 +197,21 @@ def test_fox_keeps_the_product_of_the_gates(queries: int) -> None:
     torch.testing.assert_close(kept, torch.tensor(KEPT[4 - queries :], dtype=torch.float64), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("queries", [4, 2, 1])
+def test_wall_fades_the_feature_by_the_product_of_the_gates(queries: int) -> None:
+    """The same gates as for FoX; D = d = 1, q = k = 1, w = 2, b = 1, and 2x + 1 is the logit of the gate."""
+    pos = build_encoding("wall", head_dim=1, causal=True)
+    pos.members["wall"].gate_weight.fill_(2.0)
+    pos.members["wall"].gate_bias.fill_(1.0)
+    x = (torch.tensor([1.0, 3.0, 1 / 3, 1.0], dtype=torch.float64).log()[None, :, None] - 1) / 2
+    where = Positions(queries, 4, CPU, causal=True)
+    call = pos.layer(1).at(where, pos.per_layer(where)[0]).with_inputs(x)
+    scores = call.scores(vectors([1], queries), vectors([1], 4))
+    assert scores is not None
+    actual = scores[0, 0] * (where.delta <= 0)
+    torch.testing.assert_close(actual, torch.tensor(KEPT[4 - queries :], dtype=torch.float64), rtol=0, atol=1e-12)
+
+
 # -- DAPE: two heads and two hidden units ---------------------------------------------------------------------------
 
 
@@ -223,6 +238,42 @@ def test_dape_adds_what_its_mlp_makes_of_content_and_bias(queries: int, keys: in
     actual = logits_of(pos, q, k, Positions(queries, keys, CPU))
     expected = torch.tensor([6.707107, 2.949748], dtype=torch.float64)[:, None, None].expand_as(actual[0])
     torch.testing.assert_close(actual[0], expected, rtol=0, atol=1e-6)
+
+
+# -- scalable softmax: a logit of 1 (q.k = 1, D = 1) for queries that see 1, 2, 3, 4 and 5 keys ------------------------
+
+FACTORS = [  # ln n for s = 1, and 1 + 0.1 ln(floor(n / 2) + 1)
+    ("init_value=1", [0.0, 0.693147, 1.098612, 1.386294, 1.609438]),
+    ("", [0.0, 0.116449, 0.184567, 0.232897, 0.270386]),  # s = 0.168
+    ("form=llama4,interval=2", [1.0, 1.069315, 1.069315, 1.109861, 1.109861]),
+    ("form=llama4,interval=1,strength=1", [1.693147, 2.098612, 2.386294, 2.609438, 2.791759]),
+]
+
+
+@pytest.mark.parametrize(("args", "expected"), FACTORS)
+@pytest.mark.parametrize("queries", [5, 2, 1])
+def test_logn_counts_the_keys(args: str, expected: list[float], queries: int) -> None:
+    pos = build_encoding("logn", args, head_dim=1, causal=True)
+    actual = logits_of(pos, vectors([1], queries), vectors([1], 5), Positions(queries, 5, CPU, causal=True))
+    rows = torch.tensor(expected[5 - queries :], dtype=torch.float64)
+    torch.testing.assert_close(actual[0, 0], rows[:, None].expand(queries, 5), rtol=0, atol=1e-6)
+
+
+# -- PoPE: D = 1 and q = k = 0, so the length of each is ln 2, and the speed is 1 --------------------------------------
+
+POLAR = [(0.0, [0.259590, 0.480453, 0.259590]), (-0.5, [-0.404287, 0.0, 0.404287])]  # a phase / pi; j - i = -1, 0, 1
+
+
+@pytest.mark.parametrize(("phase", "expected"), POLAR)
+@lengths
+def test_pope_turns_by_the_distance(phase: float, expected: list[float], queries: int, keys: int) -> None:
+    pos = build_encoding("pope", head_dim=1)
+    pos.members["pope"].phase.fill_(phase * torch.pi)
+    where = Positions(queries, keys, CPU)
+    actual = logits_of(pos, vectors([0], queries), vectors([0], keys), where)[0, 0]
+    for distance, value in zip((-1, 0, 1), expected, strict=True):
+        at = actual[where.delta == distance]
+        torch.testing.assert_close(at, torch.full_like(at, value), rtol=0, atol=1e-6)
 
 
 # -- RoPE: speeds 1 and 0.01 at D = 4 -------------------------------------------------------------------------------

@@ -18,10 +18,13 @@ from fairseq_posenc.encodings.fox import Fox
 from fairseq_posenc.encodings.huang import M2
 from fairseq_posenc.encodings.learned import Learned
 from fairseq_posenc.encodings.linformer import Linformer
+from fairseq_posenc.encodings.logn import Logn
 from fairseq_posenc.encodings.m4 import M4M
+from fairseq_posenc.encodings.pope import Pope
 from fairseq_posenc.encodings.raffel import Raffel
 from fairseq_posenc.encodings.shaw import Shaw
 from fairseq_posenc.encodings.t5 import T5, bucket
+from fairseq_posenc.encodings.wall import Wall
 from fairseq_posenc.ops import shifting
 from fairseq_posenc.positions import Positions
 
@@ -146,6 +149,13 @@ class BadGradient(Shaw):
         return super().content_bias(q, k, positions, layer) + 0.1 * size
 
 
+class CountsColumns(Logn):
+    """Counts the columns up to each query, also those of padding and of other documents."""
+
+    def row_factor(self, positions: Positions, layer: Layer) -> Tensor:
+        return super().row_factor(replace(positions, padding=None, documents=None), layer)
+
+
 # -- decoding and memory (laws 5 and 6) ----------------------------------------------------------------
 
 
@@ -175,6 +185,28 @@ class RemembersSamples(Shaw):
         extra = torch.einsum("bhid,bhd->bhi", q, first)[..., None]
         columns = torch.arange(positions.key_length, dtype=q.dtype)
         return super().content_bias(q, k, positions, layer) + extra * columns
+
+
+class CountsNewKeys(Logn):
+    """Counts the keys of the new tokens only, as if there were no cache."""
+
+    def row_factor(self, positions: Positions, layer: Layer) -> Tensor:
+        return super().row_factor(replace(positions, key_length=positions.query_length), layer)
+
+
+class WidensTheScale(Pope):
+    """Divides by the square root of the width of the polar vectors, 2D, instead of D."""
+
+    @property
+    def scale(self) -> float | None:
+        return float((2 * self.stack.head_dim) ** -0.5)
+
+
+class FadesItself(Wall):
+    """Begins the product of the gates at the key instead of after it."""
+
+    def project_input(self, x: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        return super().project_input(x, positions, layer).roll(1, -2)
 
 
 class ForgetsEarlierGates(Fox):

@@ -35,6 +35,7 @@ def literal(
     attention: SelfAttention, encoding: Composition, index: int, inputs: Tensor, positions: Positions
 ) -> Tensor:
     """Return the output of one layer, [B, K, d] -> [B, Q, d]."""
+    positions = literal_window(encoding, index, positions)
     layers = literal_layers(encoding, index, attention.project_query, attention.project_key, inputs)
     keys_of = values_of = inputs
     compressing = [(member, layer) for member, layer in layers if "compress" in member.hooks]
@@ -50,6 +51,15 @@ def literal(
         extra = member.reference_values(weights, positions, layer)
         out = out if extra is None else out + extra
     return attention.out_proj(out.transpose(1, 2).flatten(2))
+
+
+def literal_window(encoding: Composition, index: int, positions: Positions) -> Positions:
+    """Return the positions with the window of the members that are active in layer `index`."""
+    for member in encoding.members.values():
+        window = member.options.window
+        if window is not None and index in member.layer_numbers:
+            return replace(positions, **({"span": window} if positions.causal else {"radius": window // 2}))
+    return positions
 
 
 def literal_layers(
@@ -71,6 +81,16 @@ def literal_logits(
     plain = torch.einsum("bhid,bhjd->bhij", q, k) / q.shape[-1] ** 0.5
     terms = [member.reference(q, k, positions, layer) - plain for member, layer in layers]
     logits = plain + sum(terms)
+    logits = _adapted(layers, logits, q, k, positions)
+    for member, layer in layers:
+        logits = logits * member.reference_row_factor(positions, layer)
+    return logits
+
+
+def _adapted(
+    layers: Sequence[tuple[PositionEncoding, Layer]], logits: Tensor, q: Tensor, k: Tensor, positions: Positions
+) -> Tensor:
+    """Add the terms of a member that adapts the biases."""
     for member, layer in layers:
         if "adapt" in member.hooks:
             content = content_of(layers, q, k, positions)
@@ -99,6 +119,8 @@ def literal_mask(positions: Positions) -> Tensor:
 
     def seen(row: int, key: int) -> bool:
         column = row + keys - queries
+        if positions.radius is not None:
+            return abs(key - column) <= positions.radius
         return not positions.causal or (key <= column and (span is None or key > column - span))
 
     mask = torch.tensor([[seen(i, j) for j in range(keys)] for i in range(queries)])[None, None]

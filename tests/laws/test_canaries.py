@@ -65,9 +65,9 @@ def permitted(cls: type, *, causal: bool = False) -> Case:
     return fault(cls, causal=causal, composition=broken.Permissive)
 
 
-def check_first_option(case: Case) -> None:
-    """Check the first option of an encoding itself; the option before it is `layers`."""
-    check_option(one_option([case])[1])
+def check_own_option(case: Case) -> None:
+    """Check the only option of an encoding itself; the options before it are `layers` and `window`."""
+    check_option(one_option([case])[-1])
 
 
 def half(dtype: torch.dtype) -> Law:
@@ -108,6 +108,8 @@ CANARIES: list[tuple[Law, Case, str]] = [
     (reference, fault(broken.WrongSign, share="none"), "differs"),
     (reference, fault(broken.WrongHead, share="none"), "differs"),
     (reference, fault(broken.ForgetsTheLayer, share="none"), "differs"),
+    (reference, fault(broken.WidensTheScale), "differs"),
+    (reference, decoder(broken.FadesItself), "differs"),
     (reference, fault(broken.Detached), r"gradient of pos\.broken\.weight"),
     (fused_gradients, fault(broken.Detached), r"gradient of pos\.broken\.weight"),
     (partial(check_fused, scene=Scene()), fault(broken.WrongInInference), "differs"),
@@ -118,12 +120,14 @@ CANARIES: list[tuple[Law, Case, str]] = [
     (left, fault(broken.CountsPads), "a sample of"),
     (right, fault(broken.CountsFromTheEnd), "a sample of"),
     (right, fault(broken.ReadsPads), "a sample of"),
+    (right, fault(broken.CountsColumns), "a sample of"),
     (partial(check_batch, path="explicit"), fault(broken.MixesSamples), "a sample"),
     (empty_rows, fault(broken.MasksFirst), "not finite"),
     (empty_rows, fault(broken.AddsToAllRows), "a sample of pads"),
     (empty_rows, fault(broken.BadGradient), "gradient of"),
     (steps, decoder(broken.CountsRowsFromZero), "steps"),
     (steps, decoder(broken.CountsNewTokensOnly), "steps"),
+    (steps, decoder(broken.CountsNewKeys), "steps"),
     (partial(steps, steps=[3, 1, 2, 2]), decoder(broken.ForgetsEarlierGates), "steps"),
     (reorder, decoder(broken.KeepsItsOwnGates), "reordered"),
     (reorder, decoder(broken.RemembersSamples), "reordered"),
@@ -134,6 +138,7 @@ CANARIES: list[tuple[Law, Case, str]] = [
     (memory, decoder(broken.CountsRowsFromZero), "with memory"),
     (check_memory_refused, permitted(broken.CountsPads), "not refused"),
     *((law, fault(broken.CountsPads), "a document of 3 tokens") for law in documents),
+    *((law, fault(broken.CountsColumns), "a document of") for law in documents),
     (documents[0], fault(broken.LeaksGradients), "gradient"),
     (check_documents_refused, permitted(broken.DeniesDocuments), "not refused"),
     *((check_shift, fault(broken.ClaimsShiftInvariance, causal=way), "shift_invariant") for way in (False, True)),
@@ -179,8 +184,8 @@ CANARIES: list[tuple[Law, Case, str]] = [
     (check_step_zero, fault(broken.HidesWhatIsConstant), DEAD + "extra, axis 2, 1$"),
     (check_step_zero, fault(broken.StartsDeadAtFirst), DEAD + "weight"),
     (check_step_zero, fault(broken.ListsWhatLearns), "weight is listed as constant along a row, and has a gradient"),
-    (check_first_option, fault(broken.DropsItsOption), "changes nothing"),
-    (check_first_option, fault(broken.DropsWhatIsNone), "changes nothing"),
+    (check_own_option, fault(broken.DropsItsOption), "changes nothing"),
+    (check_own_option, fault(broken.DropsWhatIsNone), "changes nothing"),
     (gradients, fault(broken.ReadsItsWeight, share="layer-wise"), r"reentrant: .*weight accumulated [2-9] times"),
     (gradients, fault(broken.Detached), "accumulated 0 times"),
     (gradients, fault(broken.CountsItsCalls), "gradient of"),

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import torch
 
+from fairseq_posenc.attention import Projected, formula
+from fairseq_posenc.core.compose import LayerView
 from fairseq_posenc.encodings import RELATIVE, build, names, spec_of
 from fairseq_posenc.encodings.dape import Dape
 from fairseq_posenc.encodings.shaw import Shaw
@@ -43,6 +45,17 @@ ALLOWED = [
     ("rope+m4", {"clip": 3}),
     ("learned+m4m", {}),
     ("learned+sinusoidal+shaw+t5+alibi", {}),
+    ("rope+logn", {}),
+    ("pope+alibi", {"share": "all"}),
+    ("wall+fox", {}),
+    ("wall+alibi+logn", {}),
+    ("fox", {"later": True}),
+    ("rope+fox", {"later": True}),
+    ("alibi", {"heads": 1}),
+    ("pope+shaw+logn", {}),
+    ("alibi+logn", {"form": "llama4", "interval": 2}),
+    ("m2+shaw+logn", {"logn.share": "all"}),
+    ("rope+kerple+dape+logn", {}),
     ("diet-rel+segments", {}),
     ("diet-abs+segments", {"diet-abs.share": "none", "segments.share": "layer-wise"}),
     ("diet-abs+diet-rel+segments-input+segments", {}),
@@ -116,6 +129,7 @@ def test_every_pair_equals_its_reference_or_is_refused_by_name(pair: tuple[str, 
         ("xl+m4m", "", ["m4m replaces the product of query and key, which xl needs"]),
         ("learned+learned", "", ["learned twice"]),
         ("rope+m2", "", ["m2", "replaces the product", "rope"]),
+        ("rope+pope", "", ["rope", "pope", "both rotate the keys"]),
         ("rope+xpos", "", ["rope", "xpos", "both rotate the keys"]),
         ("m2+t5", "content_scale=one", ["t5", "scale", "m2", "replaces"]),
         ("rope+t5", "content_scale=one", ["t5", "scale", "rope", "changes"]),
@@ -123,6 +137,7 @@ def test_every_pair_equals_its_reference_or_is_refused_by_name(pair: tuple[str, 
         ("dape", "", ["dape adapts the bias of another", "no other encoding in the same layer; write alibi+dape"]),
         ("rope+dape", "", ["dape adapts the bias", "rope adds none; write"]),
         ("alibi+shaw+dape", "", ["dape adapts biases that do not", "the term of shaw depends on it"]),
+        ("linformer+logn", "", ["linformer", "compresses the keys", "logn"]),
         ("linformer+dape", "", ["linformer", "compresses the keys", "dape"]),
     ],
 )
@@ -137,6 +152,22 @@ def test_an_adaptation_of_the_wrong_terms_is_caught(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Dape, "adapt", lambda dape, content, bias, *rest: right(dape, content + bias, bias, *rest))
     with pytest.raises(AssertionError, match="differs"):
         check_reference(Case("alibi+dape"), Scene())
+
+
+def test_a_factor_on_the_product_alone_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The factor of `logn` multiplies the biases, too."""
+    monkeypatch.setattr(formula, "logits", lambda x, call: _factor_on_content(x, call))
+    check_reference(Case("rope+logn"), Scene())
+    with pytest.raises(AssertionError, match="differs"):
+        check_reference(Case("alibi+logn"), Scene())
+
+
+def _factor_on_content(x: Projected, call: LayerView) -> torch.Tensor:
+    """Return the logits with the factor on the product of query and key only."""
+    factor, bias = call.row_factor(), call.additive(*x.raw)
+    assert factor is not None
+    content = (x.q @ x.k.mT) * call.scale * factor
+    return content if bias is None else content + bias
 
 
 def test_the_scale_of_a_member_holds_for_the_composition() -> None:

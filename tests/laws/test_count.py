@@ -74,6 +74,9 @@ PUBLISHED: dict[str, dict[str, int]] = {
     "kerple": {"": 24, "share=none": 288, "share=head-wise": 24, "share=all": 2},
     "fire": {"": 5544, "share=layer-wise": 462, "share=head-wise": 1188, "share=all": 99, "width=16": 12 * 238},
     "fox": {"": 12 * 12 * 769},
+    "logn": {"": 144, "share=all": 1, "form=llama4,interval=64": 0},
+    "pope": {"": 12 * 768},
+    "wall": {"": 12 * 768 * 769},
     "alibi+dape": {"": 12 * (32 * 25 + 12 * 33), "hidden=64": 12 * (64 * 25 + 12 * 65)},
     "cope": {
         "": 393_216, "n_max=64": 49_152, "share=none": 4_718_592, "share=layer-wise": 393_216, "share=all": 32_768,

@@ -151,6 +151,8 @@ def hook_outputs(stack: Stack) -> list[torch.Tensor]:
         if call.has("adapt"):
             content = promoted(some(*heads, length, length))
             logits.append(call.adapt(content, logits[0]))
+        factor = call.row_factor()
+        results += [] if factor is None else [factor[..., 0]]
         results += logits if hidden is None else [x.masked_fill(hidden, 0.0) for x in logits]
         results.append(call.values(some(*heads, length, k.shape[2])))
     return [x for x in results if x is not None]

@@ -172,7 +172,7 @@ def test_an_option_may_be_called_as_a_word_of_python() -> None:
     class Keyword(Options):
         lambda_: float = option(4.0, "a height", example=2.0)
 
-    assert opts.names(Keyword) == ["lambda", "layers"]
+    assert opts.names(Keyword) == ["lambda", "layers", "window"]
     assert [row["name"] for row in opts.describe(Keyword)] == ["lambda"]
     for text in ("lambda=2", "lambda_=2"):
         assert str(opts.fill(Keyword, parse_options(text))) == "lambda=2.0"

@@ -111,4 +111,8 @@ def _built(case: Case, *, cls: bool) -> tuple[Any, ...] | None:
 
 def settings(name: str, args: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options with which the toy task can be learned, for example a slot for every position."""
-    return {**args, "slots": LENGTH} if name == "diet-abs-lin" else dict(args)
+    needed: dict[str, dict[str, Any]] = {
+        "diet-abs-lin": {"slots": LENGTH},
+        "pope": {"phases": "uniform"},  # with the phases 0, both directions are the same at the start
+    }
+    return {**args, **needed.get(name, {})}

@@ -7,6 +7,9 @@ import torch
 from oracle_ways import Literal, Mine, Problem, Way, both_dtypes, difference, differs, oracle, tolerance, ways
 from torch import Tensor
 
+from fairseq_posenc.encodings import StackShape, build
+from fairseq_posenc.positions import Positions
+
 HEAD_DIM = 2
 heads_8_and_12 = pytest.mark.parametrize("heads", [8, 12])
 
@@ -44,3 +47,15 @@ def test_mistakes_show(heads: int) -> None:
     assert not differs(mine, attention_of(mine, bias))
     for wrong in (-bias, bias.roll(1, -1), bias.flip(0)):
         assert differs(mine, attention_of(mine, wrong))
+
+
+@pytest.mark.parametrize("penalised", [1, 3, 8])
+def test_heads_without_a_penalty_are_those_of_x_transformers(penalised: int) -> None:
+    peer = oracle("x_transformers.x_transformers").AlibiPositionalBias(penalised, 8)
+    mine = build("alibi", {"heads": penalised}, StackShape(1, 8, 16, 9))
+    where = Positions(9, 9, torch.device("cpu"))
+    bias = mine.layer(1).at(where, mine.per_layer(where)[0]).additive(torch.empty(0), torch.empty(0))
+    assert bias is not None
+    torch.testing.assert_close(bias[0], peer(9, 9))
+    with pytest.raises(ValueError, match="heads=9 is more than the number of heads, which is 8"):
+        build("alibi", {"heads": 9}, StackShape(1, 8, 16, 9))

@@ -1,0 +1,214 @@
+"""Test law 26: with the option `window`, the queries of a layer attend to near keys only, which costs a window.
+
+Legend: see the option: in a decoder, a query attends to `window` keys including its own; in an encoder, to keys that
+are at most window // 2 columns away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairseq_posenc.attention import formula, graphs, windows
+from fairseq_posenc.encodings import build
+from fairseq_posenc.positions import Positions
+
+from .cases import Case, defaults
+from .compare import assert_close, assert_refused
+from .scene import Scene, attend_all, embedded, new_caches, padded, positions_of, use_path
+from .test_causality import check_causality
+from .test_compiled import check_in_use
+from .test_exported import check_exported
+from .test_gradients import check_gradients, check_stack_flag
+from .test_graphs import MOST, check_graphs
+from .test_incremental import STEPS, check_incremental, check_reorder
+from .test_memory import check_memory
+from .test_padding import check_empty_rows, check_padding
+from .test_reference import check_fused, check_reference
+
+WINDOW = 3
+
+
+def with_window(case: Case) -> Case:
+    """Return a case with a window, or with `+none[window=...]` if the encoding acts at the input only."""
+    if case.hooks <= {"embed"} and case.spec != "none":
+        return replace(case, spec=f"{case.spec}+none", args={**case.args, "none.window": WINDOW})
+    name = case.name if "+" in case.spec else ""
+    return replace(case, args={**case.args, f"{name}.window" if name else "window": WINDOW})
+
+
+def windowed() -> list[Case]:
+    """Return every encoding with default options and a window, in both directions."""
+    return [with_window(case) for case in defaults(lambda case: "compress" not in case.hooks)]
+
+
+@pytest.fixture(params=["in blocks", "whole"])
+def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compute blocks of few tokens, or no blocks."""
+    monkeypatch.setattr(windows, "SMALLEST", 1 if request.param == "in blocks" else 1000)
+
+
+@pytest.mark.parametrize("case", windowed(), ids=str)
+def test_a_window_equals_the_reference(case: Case, blocks: None) -> None:
+    for side in ("left", "right"):
+        for scene in (Scene(queries=14, side=side, layers=1), Scene(queries=9, before=6, side=side, layers=1)):
+            check_reference(case, scene)
+    check_fused(case, Scene(queries=14, side="left", layers=1))
+
+
+#: Patterns of published models in two layers: local and global attention, and layers without positions.
+PATTERNS = [
+    Case(
+        "rope+rope-2", {"rope.layers": "1", "rope.window": 3, "rope-2.layers": "2", "rope-2.base": 100.0}, causal=True
+    ),
+    Case("rope+none", {"rope.layers": "2", "none.layers": "1", "none.window": 4}, causal=True),
+    Case("rope+logn", {"rope.layers": "1", "rope.window": 3, "logn.layers": "2"}, causal=True),
+    Case("rope+fox", {"fox.layers": "1", "fox.window": 2}, causal=True),
+    Case("rope+logn+none", {"none.window": 5}, causal=True),
+    Case("rope+rope-2", {"rope.layers": "1", "rope.window": 5, "rope-2.layers": "2"}),
+    Case("learned+none", {"none.layers": "2", "none.window": 2}),
+]
+
+
+@pytest.mark.parametrize("case", PATTERNS, ids=str)
+def test_patterns_of_windows_obey_the_laws(case: Case, blocks: None) -> None:
+    for scene in (Scene(queries=14, side="left"), Scene(queries=7, before=7, side="right", span=5)):
+        check_reference(case, scene)
+    check_fused(case, Scene(queries=14, side="left"))
+    for side in ("left", "right"):
+        check_padding(case, side, "auto")
+        check_empty_rows(case, side, "explicit")
+    check_gradients(case, (0, 1))
+    check_stack_flag(case)
+    if case.causal:
+        check_causality(case, "auto")
+        check_incremental(case, STEPS["in chunks"], "left", "auto")
+        check_incremental(case, STEPS["token by token"], "none", "explicit")
+        check_reorder(case, "explicit")
+    if case.capabilities.memory:
+        check_memory(case, "auto")
+
+
+@pytest.mark.parametrize("case", PATTERNS, ids=str)
+def test_documents_and_own_positions_are_the_same_in_blocks(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    stack = Scene(queries=16).stack(case)
+    tokens = padded([16, 16], 16)
+    documents = torch.tensor([[0] * 5 + [1] * 11, [0] * 12 + [1] * 4])
+    where = positions_of(tokens, stack)
+    ids = torch.arange(16) * 2 if case.spec != "learned+none" else torch.arange(16)
+    for positions in (replace(where, documents=documents), replace(where, ids=ids)):
+        outputs = []
+        for size in (1, 1000):
+            monkeypatch.setattr(windows, "SMALLEST", size)
+            with torch.no_grad():
+                outputs.append(attend_all(stack, embedded(tokens, stack.shape.dim), replace(positions)))
+        assert_close(outputs[0], outputs[1], 1e-12, "in blocks")
+
+
+# -- what a window costs -----------------------------------------------------------------------------------------------
+
+
+def logits_computed(case: Case, length: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return how many logits a head of one layer computes for a sequence."""
+    count = 0
+    original = formula.logits
+
+    def counting(*args: Any) -> Tensor:
+        nonlocal count
+        result = original(*args)
+        count += result.shape[-1] * result.shape[-2]
+        return result
+
+    monkeypatch.setattr(formula, "logits", counting)
+    stack = case.stack(case.shape(layers=1, max_length=length)).eval()
+    use_path(stack, "explicit")
+    tokens = padded([length], length)
+    with torch.no_grad():
+        attend_all(stack, embedded(tokens, stack.shape.dim), positions_of(tokens, stack))
+    monkeypatch.undo()
+    return count
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("spec", ["rope", "none", "shaw", "logn"])
+def test_the_cost_grows_with_the_length_times_the_window(
+    spec: str, causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = Case(spec, {"window": 64}, causal)
+    assert logits_computed(case, 1024, monkeypatch) <= 1024 * 64 * 3
+    assert logits_computed(Case(spec, {}, causal), 1024, monkeypatch) == 1024 * 1024
+    monkeypatch.setattr(windows, "attended", lambda *rest: None)  # the count itself can see a missing block
+    assert logits_computed(case, 1024, monkeypatch) > 1024 * 64 * 3
+
+
+def test_blocks_need_few_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphs, "BACKEND", "eager")
+    monkeypatch.setattr(windows, "SMALLEST", 4)
+    torch._dynamo.reset()
+    check_graphs(Case("shaw", {"clip": 4, "window": 4}, causal=True), MOST, layers=1)
+    torch._dynamo.reset()
+
+
+def test_a_stack_with_a_window_compiles_and_exports_as_a_whole() -> None:
+    check_in_use(Case("rope", {"window": 4}, causal=True), torch.float32, 1e-5, layers=2)
+    check_exported(Case("rope+none", {"none.window": 4}))
+
+
+def test_a_decoding_step_reads_the_window_of_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    stack = Case("rope", {"window": 3}, causal=True).stack(Case("rope", causal=True).shape(layers=1, max_length=20))
+    tokens = padded([20], 20)
+    x, caches = embedded(tokens, stack.shape.dim), new_caches(stack)
+    with torch.no_grad():
+        attend_all(stack, x[:, :19], positions_of(tokens[:, :19], stack), caches=caches)
+        keys: list[int] = []
+        original = formula.logits
+        monkeypatch.setattr(formula, "logits", lambda *args: keys.append(args[0].k.shape[2]) or original(*args))
+        attend_all(stack, x[:, 19:], positions_of(tokens, stack, cached=19), caches=caches)
+    assert keys == [3]
+
+
+# -- broken variants ---------------------------------------------------------------------------------------------------
+
+
+def test_a_window_that_is_too_wide_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    within = Positions.within
+    monkeypatch.setattr(Positions, "within", lambda self, window: within(self, window and window + 2))
+    for causal in (False, True):
+        with pytest.raises(AssertionError, match="differs"):
+            check_reference(Case("rope", {"window": 3}, causal), Scene(queries=14))
+
+
+def test_blocks_without_their_first_keys_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = windows._blocks
+    cut = lambda positions: (block._replace(begin=block.first) for block in blocks(positions))  # noqa: E731
+    monkeypatch.setattr(windows, "SMALLEST", 1)
+    monkeypatch.setattr(windows, "_blocks", cut)
+    with pytest.raises(AssertionError, match="differs"):
+        check_reference(Case("rope", {"window": 3}, causal=True), Scene(queries=14))
+
+
+# -- refusals ----------------------------------------------------------------------------------------------------------
+
+REFUSED = [
+    ("rope", "window=16", True, ["window=16 has no effect", "16 tokens"]),
+    ("rope", "window=30", False, ["window=30 has no effect", "16 tokens"]),
+    ("learned", "window=4", True, ["write +none[window=4] after"]),
+    ("rope+alibi", "rope.window=4,alibi.window=5", True, ["rope has window=4 and alibi has window=5"]),
+    ("linformer", "window=4", False, ["window=4 does not work with linformer"]),
+    ("rope", "window=0", True, ["window=0 must be from 1"]),
+]
+
+
+@pytest.mark.parametrize(("spec", "args", "causal", "words"), REFUSED)
+def test_windows_without_effect_or_sense_are_refused(spec: str, args: str, causal: bool, words: list[str]) -> None:
+    assert_refused(lambda: build(spec, args, Case(spec, causal=causal).shape()), *words)
+
+
+def test_a_radius_is_for_encoders() -> None:
+    where = Positions(4, 4, torch.device("cpu"))
+    for changed in ({"radius": 2, "causal": True}, {"radius": -1}):
+        assert_refused(lambda changed=changed: replace(where, **changed), "radius", "span")

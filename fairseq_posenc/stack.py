@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from .attention import KeyValueCache, SelfAttention
-from .attention.agreement import Size, check_tokens
+from .attention.agreement import Size, check_past, check_tokens
 from .encodings import StackShape, build
 from .positions import Positions
 
@@ -211,15 +211,13 @@ class Stack(nn.Module):
         memory: Sequence[Tensor] | None,
         caches: Sequence[KeyValueCache] | None,
     ) -> None:
-        """Raise ValueError if the inputs do not fit the stack or the positions.
-
-        Each layer compares its own memory and cache with the positions, before it changes the cache.
-        """
+        """Raise ValueError if the inputs do not fit the positions, before any cache is changed."""
         if x.dim() != 3:
             raise ValueError(f"the input must be [B, T, d], but its shape is {list(x.shape)}")
         if x.shape[-1] != self.shape.dim:
             raise ValueError(f"the width of the input is {x.shape[-1]}, but StackShape.dim is {self.shape.dim}")
-        check_tokens(Size(x.shape[0], x.shape[1]), positions)
+        tokens = Size(x.shape[0], x.shape[1])
+        check_tokens(tokens, positions)
         if caches is not None and not self.shape.causal:
             raise ValueError(
                 "caches are for decoders, but this stack sees tokens on both sides (StackShape.causal is False): run "
@@ -231,3 +229,6 @@ class Stack(nn.Module):
                     f"`{name}` has length {len(per_layer)}, but the stack has {len(self.layers)} layers: give one "
                     "entry for every layer"
                 )
+        for index in range(len(self.layers)):
+            states = None if memory is None else Size(memory[index].shape[0], memory[index].shape[1])
+            check_past(tokens, states, None if caches is None else caches[index], positions, layer=index + 1)

@@ -71,17 +71,6 @@ def is_begun(output: Path) -> bool:
     return output.with_name(f"{output.name}.partial").joinpath("identity.json").exists()
 
 
-def timed(process: subprocess.Popen[str], output: Path) -> tuple[float, float]:
-    """Return how many seconds a run takes until it begins its work, and until it ends."""
-    start = time.monotonic()
-    while process.poll() is None and not is_begun(output):
-        time.sleep(0.01)
-    begin = time.monotonic() - start
-    if process.wait():
-        raise RuntimeError(f"the run that writes {output} failed")
-    return begin, time.monotonic() - start
-
-
 def kill_often(
     start: Callable[[], subprocess.Popen[str]],
     output: Path,

@@ -197,6 +197,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
     return python, folders
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_an_editable_installation_is_found_from_everywhere(
     folder: str, installed: tuple[Path, dict[str, Path]], tmp_path: Path

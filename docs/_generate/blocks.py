@@ -2,9 +2,7 @@
 
 The first line of a block says what the block contains:
 
-    <!-- derived: m4m; m4[clip=32] -->      a table of these encodings, with parameters and capabilities
-    <!-- derived: all -->                   the same table for every encoding
-    <!-- derived: capabilities -->          the papers and capabilities of every encoding
+    <!-- derived: capabilities -->          the papers, parameters and capabilities of every encoding
     <!-- derived: options -->               the options of every encoding
     <!-- derived: whole models -->          the parameters of whole models, next to those of a paper
     <!-- derived: families -->              a table with a line for each family of encodings, with links to their pages
@@ -46,8 +44,6 @@ CAPABILITIES = {
     "directional": "distinguishes left from right",
     "any_positions": "works at any positions",
 }
-#: Capabilities that the tables show, because readers choose an encoding by them.
-COLUMNS = {key: text for key, text in CAPABILITIES.items() if key not in ("shift_invariant", "documents")}
 
 
 def filled(text: str, folder: Path = DOCS) -> str:
@@ -74,35 +70,18 @@ def by_hand(text: str) -> str:
 
 def _block(block: re.Match[str], folder: Path) -> str:
     head, what, end = block.groups()
-    if what.startswith(MARK):
-        body = quote(what, folder)
-    elif make := TABLES.get(what):
-        body = make()
-    else:
-        body = table(specs() if what == "all" else [label.strip() for label in what.split(";")])
-    return f"{head}\n{body}\n\n{end}"
-
-
-def table(labels: list[str]) -> str:
-    """Return a table with a row for each encoding: parameters at base size, capabilities, and inputs besides tokens.
-
-    Args:
-        labels: Encodings, with options in brackets.
-    """
-    head = ["`--pos-enc`", "parameters", *COLUMNS.values(), "also reads"]
-    lines = [[f"`{label}`", *_cells(label)] for label in labels]
-    return tabulate(lines, head, tablefmt="pipe", disable_numparse=True, colalign=ONE_NUMBER)
+    return f"{head}\n{quote(what, folder) if what.startswith(MARK) else TABLES[what]()}\n\n{end}"
 
 
 def capabilities_table() -> str:
-    """Return a table with one row per encoding: its title, its paper and what it can do with default options."""
-    head = ["encoding", "method", "paper", *CAPABILITIES.values()]
+    """Return a table with one row per encoding: its title, its paper, its parameters and what it can do."""
+    head = ["encoding", "method", "paper", "parameters", *CAPABILITIES.values(), "also reads"]
     lines = []
     for name in names():
-        facts, capabilities = get(name).facts, declared(spec_of(name))
-        marks = ["yes" if capabilities.get(key) else "" for key in CAPABILITIES]
-        lines.append([f"[`{name}`]({name}.md)", facts.title, facts.paper, *marks])
-    return tabulate(lines, head, tablefmt="github", disable_numparse=True)
+        facts = get(name).facts
+        lines.append([f"[`{name}`]({name}.md)", facts.title, facts.paper, *_cells(spec_of(name))])
+    alignment = ("left", "left", "left", "right")
+    return tabulate(lines, head, tablefmt="pipe", disable_numparse=True, colalign=alignment)
 
 
 def whole_models_table() -> str:
@@ -149,9 +128,10 @@ TABLES = {
 
 
 def _cells(spec: str) -> list[str]:
-    built, columns = at_base_size(spec), declared(spec)
+    """Return parameters at base size, capabilities, and inputs besides tokens of an encoding with its options."""
+    built, can = at_base_size(spec), declared(spec)
     count = sum(parameter.numel() for parameter in built.parameters())
-    return [f"{count:,}", *("yes" if columns.get(key) else "" for key in COLUMNS), ", ".join(_reads(built, spec))]
+    return [f"{count:,}", *("yes" if can.get(key) else "" for key in CAPABILITIES), ", ".join(_reads(built, spec))]
 
 
 def _reads(built: Composition, spec: str) -> list[str]:

@@ -70,11 +70,12 @@ def _wide(value: Tensor) -> Tensor:
 
 def _add(total: dict[str, Tensor], model: dict[str, Tensor], path: str | Path) -> None:
     """Add the parameters of a model to `total`, in place."""
-    missing, extra = sorted(total.keys() - model.keys()), sorted(model.keys() - total.keys())
-    if missing or extra:
+    differences = {"missing": sorted(total.keys() - model.keys()), "additional": sorted(model.keys() - total.keys())}
+    if any(differences.values()):
+        names = "; ".join(f"{len(names)} {kind}, such as {names[0]}" for kind, names in differences.items() if names)
         raise CheckpointError(
-            f"{path}: the parameters differ from those of the first checkpoint (missing: {_listed(missing)}; "
-            f"additional: {_listed(extra)}). Average only checkpoints of one model."
+            f"{path}: the parameters differ from those of the first checkpoint ({names}). Average only checkpoints of "
+            "one model."
         )
     for name, value in model.items():
         if value.shape != total[name].shape:
@@ -87,12 +88,6 @@ def _add(total: dict[str, Tensor], model: dict[str, Tensor], path: str | Path) -
                 f"{path}: the boolean tensor {name} differs from the one in the first checkpoint, and boolean tensors "
                 "cannot be averaged. Average only checkpoints of one training run."
             )
-
-
-def _listed(names: list[str], most: int = 5) -> str:
-    if not names:
-        return "none"
-    return ", ".join(names[:most]) + (f" and {len(names) - most} others" if len(names) > most else "")
 
 
 def _divide(value: Tensor, count: int) -> Tensor:
@@ -113,13 +108,10 @@ def last_checkpoints(folder: str | Path, number: int, by_update: bool, upper_bou
     numbers = sorted((n for n in checkpoints if upper_bound is None or n <= upper_bound), reverse=True)
     if number < 1 or len(numbers) < number:
         kind, name = ("updates", "checkpoint_E_U.pt") if by_update else ("epochs", "checkpointE.pt")
-        within = "" if upper_bound is None else f" up to {kind[:-1]} {upper_bound}"
-        there = f"the folder has {len(numbers)} files {name}{within}"
-        advice = f"Choose a number from 1 to {len(numbers)}" if numbers else "Choose another folder"
-        if not numbers and within:
-            advice += ", or a higher --checkpoint-upper-bound"
+        within = "" if upper_bound is None else f" up to --checkpoint-upper-bound {upper_bound}"
         raise CheckpointError(
-            f"{folder}: cannot average the checkpoints of the last {number} {kind}, because {there}. {advice}."
+            f"{folder}: cannot average the checkpoints of the last {number} {kind}, because the folder has "
+            f"{len(numbers)} files {name}{within}. Give a number from 1 to {len(numbers)}, or another folder."
         )
     return [checkpoints[n] for n in numbers[:number]]
 

@@ -49,6 +49,8 @@ def mend() -> None:
     replace(iterators.EpochBatchIterator, "__init__", _without_lasting_workers)
     replace(iterators.BackgroundConsumer, "__init__", _with_stoppable_queue)
     replace(iterators.BackgroundConsumer, "run", _until_stopped)
+    replace(iterators.BufferedIterator, "_create_consumer", _with_finalizer)
+    replace(iterators.FrozenBatchSampler, "__init__", _with_weak_method)
     # Register after torch and multiprocessing, because exit handlers run in reverse order, and the thread needs the
     # worker processes until its batch is complete.
     atexit.unregister(_stop_all)
@@ -176,6 +178,28 @@ def _with_stoppable_queue(original: Callable[..., None], thread: Any, queue: Any
 def _until_stopped(original: Callable[..., None], thread: Any) -> None:
     with contextlib.suppress(_Stopped):
         original(thread)
+
+
+def _with_finalizer(original: Callable[..., None], iterator: Any) -> None:
+    """Stop the thread when its iterator is deleted; otherwise each training leaves its thread, workers and files.
+
+    The thread refers to the queue and the data loader but not to this iterator, so the iterator can be deleted. The
+    finalizer does not wait: the garbage collector may call it in a thread that the reading thread waits for.
+    """
+    original(iterator)
+    weakref.finalize(iterator, iterator._consumer._queue.stop).atexit = False
+
+
+def _with_weak_method(original: Callable[..., None], sampler: Any, batches: Any, *args: Any, **kwargs: Any) -> None:
+    """Let the sampler hold only a weak reference to its owner, so that the owner and its iterator can be deleted."""
+    method = weakref.WeakMethod(batches)
+
+    def ordered_batches(*args: Any, **kwargs: Any) -> Any:
+        owned = method()
+        assert owned is not None, "the sampler is used after the deletion of its owner"
+        return owned(*args, **kwargs)
+
+    original(sampler, ordered_batches, *args, **kwargs)
 
 
 def _stop_all() -> None:

@@ -24,6 +24,7 @@ import numpy as np
 import torch
 
 from ..core.refusal import RefusedError
+from . import older_options
 from .patching import overlay, say_once
 
 logger = logging.getLogger(__name__)
@@ -86,11 +87,13 @@ def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
         if isinstance(name, str) and not has_checksums(name, weights=not options.get("mmap")):
             options.pop("mmap", None)  # files in the old format cannot be memory-mapped
             say_once(logger, f"{name}: the file has no checksums, so damage to its weights cannot be noticed.")
-        return torch.load(file, map_location=map_location, weights_only=True, **options)
+        state = torch.load(file, map_location=map_location, weights_only=True, **options)
     except (FileNotFoundError, IsADirectoryError, PermissionError, MemoryError):
         raise  # these errors name the file or have another cause
     except Exception as error:
         raise _refusal(name or "a checkpoint in memory", error) from error
+    older_options.rename(state)
+    return state
 
 
 def has_checksums(path: str | Path, *, weights: bool = True) -> bool:

@@ -65,8 +65,10 @@ def mend() -> None:
         replace(interactive, "buffered_read", sentences)
 
 
-def _percentile(a: Any, q: Any, *args: Any, interpolation: str | None = None, **kwargs: Any) -> Any:
-    return np.percentile(a, q, *args, **kwargs, **({"method": interpolation} if interpolation else {}))
+def _percentile(*args: Any, interpolation: str | None = None, **kwargs: Any) -> Any:
+    if interpolation is not None:
+        kwargs["method"] = interpolation
+    return np.percentile(*args, **kwargs)
 
 
 # -- binarised data
@@ -114,7 +116,8 @@ def _of_equal_sides(
     **kwargs: Any,
 ) -> None:
     """Compare the numbers of sentences of each pair of files; fairseq compares only the totals of several corpora."""
-    for source, target in _pairs(src, tgt) if tgt is not None else ():
+    sources, targets = _files(src), [] if tgt is None else _files(tgt)
+    for source, target in zip(sources, targets, strict=False):
         if len(source) != len(target):
             raise DataError(
                 f"{_name(source, 'the source')} has {len(source):,} sentences, but {_name(target, 'the target')} has "
@@ -124,23 +127,15 @@ def _of_equal_sides(
     original(dataset, src, src_sizes, src_dict, tgt, *args, **kwargs)
 
 
-def _pairs(src: Any, tgt: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the pairs of files, or the two datasets if they were not made of files in the same way."""
-    sources, targets = list(_parts(src)), list(_parts(tgt))
-    return zip(sources, targets, strict=True) if len(sources) == len(targets) else iter([(src, tgt)])
-
-
-def _parts(dataset: Any) -> Iterator[Any]:
-    """Yield the files of which fairseq made a dataset by concatenation, or by adding or removing tokens."""
+def _files(dataset: Any) -> list[Any]:
+    """Return the files of which fairseq made a dataset by concatenation, or by adding or removing tokens."""
     from fairseq.data import ConcatDataset
 
+    while hasattr(dataset, "dataset"):
+        dataset = dataset.dataset
     if isinstance(dataset, ConcatDataset):
-        for part in dataset.datasets:
-            yield from _parts(part)
-    elif hasattr(dataset, "dataset") and len(dataset.dataset) == len(dataset):
-        yield from _parts(dataset.dataset)
-    else:
-        yield dataset
+        return [file for part in dataset.datasets for file in _files(part)]
+    return [dataset]
 
 
 def _name(dataset: Any, otherwise: str) -> str:

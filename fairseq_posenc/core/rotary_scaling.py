@@ -51,17 +51,10 @@ class ScalingOptions(RotaryOptions):
         "number m of the pair (original, as in the authors' code and in Hugging Face).",
         choices=("paper", "original"),
     )
-    attention_factor: float | None = option(
-        None,
-        "Factor by which scaling=yarn multiplies queries and keys, so that their products are multiplied by its square "
-        "(unset: 0.1 ln s + 1).",
-        between=(0.001, 100),
-        example=1.2,
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("original_length", "form", "attention_factor"):
+        for name in ("original_length", "form"):
             changed = getattr(self, name) != type(self).__dataclass_fields__[name].default
             if changed and self.scaling != "yarn":
                 raise InputError(
@@ -99,7 +92,7 @@ class Scaling:
     @property
     def attention_factor(self) -> float:
         """Return the factor by which YaRN multiplies both queries and keys."""
-        return self.options.attention_factor or 0.1 * math.log(self.factor) + 1
+        return 0.1 * math.log(self.factor) + 1
 
     def scaled(self, plain: Tensor) -> Tensor:
         """Return the scaled speeds of all pairs, [R/2] float64, for the speeds `plain` before scaling."""

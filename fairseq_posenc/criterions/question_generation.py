@@ -62,7 +62,7 @@ class QuestionGenerationLoss(FairseqCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
-        """Log the losses in bits, as fairseq does, and log `copied`, the mean weight 1 - g of the copy distribution."""
+        """Log the losses in bits, as fairseq does, and log `copied`, the mean probability 1 - g of copying."""
         total = {name: sum(float(output.get(name, 0)) for output in logging_outputs) for name in logging_outputs[0]}
         tokens = total["ntokens"]
         metrics.log_scalar("loss", total["loss"] / total["sample_size"] / math.log(2), total["sample_size"], round=3)

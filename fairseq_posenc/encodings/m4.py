@@ -25,14 +25,9 @@ class M4Options(Options):
     share: str = tables.share_option("head-wise")
     scale: float = option(
         1.0,
-        "Scale s: all three terms are divided by sqrt(s D), or by s sqrt(D) with scale_mode=linear.",
+        "Scale s: all three terms are divided by sqrt(s D).",
         between=(1e-6, 1e6),
         example=3.0,
-    )
-    scale_mode: str = option(
-        "sqrt",
-        "Divisor of all terms: sqrt(s D) as in the papers (sqrt), or s sqrt(D) (linear).",
-        choices=("sqrt", "linear"),
     )
     reset: str = option(
         "none",
@@ -42,11 +37,6 @@ class M4Options(Options):
     )
     init: str = tables.init_option("normal")
     init_std: float | None = tables.init_std_option()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.scale == 1 and self.scale_mode != "sqrt":
-            raise InputError(f"scale_mode={self.scale_mode} has no effect with scale=1: set scale too, e.g. scale=3")
 
 
 class M4(RelativeTable):
@@ -115,8 +105,7 @@ class M4(RelativeTable):
     @property
     def _factor(self) -> float:
         """Return the factor by which all three terms are multiplied."""
-        s, dim = self.options.scale, self.stack.head_dim
-        return float((s * dim) ** -0.5 if self.options.scale_mode == "sqrt" else dim**-0.5 / s)
+        return float((self.options.scale * self.stack.head_dim) ** -0.5)
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
         """Return the tables of each layer, scaled. They are smaller than q and k, because all samples share them."""
@@ -144,8 +133,7 @@ class M4(RelativeTable):
         terms = torch.einsum("bhid,bhijd->bhij", q, a) + torch.einsum("bhjd,bhijd->bhij", k, a)
         if self.options.reset == "scalar":
             terms = self._literal_reset(terms, positions, layer)
-        s, dim = self.options.scale, q.shape[-1]
-        return (content + terms) / ((s * dim) ** 0.5 if self.options.scale_mode == "sqrt" else s * dim**0.5)
+        return (content + terms) / (self.options.scale * q.shape[-1]) ** 0.5
 
     def _literal_reset(self, v: Tensor, positions: Positions, layer: Layer) -> Tensor:
         """Set the entries of pairs that contain [CLS] in v, [B, h, Q, K] or [B, h, Q, K, D], to theta (equation 19)."""

@@ -113,7 +113,7 @@ class Rope(rotary.Rotary):
         turns = torch.exp(-1j * positions.delta[..., None] * speeds)
         root_of_t = 1.0
         if self.options.scaling == "yarn":
-            root_of_t = 1 / (self.options.attention_factor or 0.1 * math.log(self.options.factor or 1) + 1)
+            root_of_t = 1 / (0.1 * math.log(self.options.factor or 1) + 1)
         return self.literal_product(q, k, turns) / (root_of_t**2 * self.stack.head_dim**0.5)
 
     def _literal_speed(self, m: int) -> float:

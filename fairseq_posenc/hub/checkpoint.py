@@ -89,8 +89,8 @@ def _state(model: Pretrained, folder: Path) -> dict[str, Any]:
     tensors.setdefault(HEAD, tensors["embed_tokens.weight"])
     weights = names.to_fairseq(tensors, causal=causal)
     weights["decoder.version" if causal else "encoder.sentence_encoder.version"] = torch.tensor([3.0])
-    history = {"criterion_name": (_CAUSAL if causal else _MASKED)[2]}
-    history |= {"optimizer_name": "none", "lr_scheduler_state": {}, "num_updates": 0}
+    history: dict[str, Any] = {"criterion_name": (_CAUSAL if causal else _MASKED)[2], "optimizer_name": "none"}
+    history |= {"lr_scheduler_state": {}, "num_updates": 0}
     return {
         "args": None,
         "cfg": _configuration(folder, flags(model)),

@@ -87,7 +87,17 @@ def of_folder(folder: Path) -> Pretrained:
         CheckpointError: The model is of another kind, it has settings that models of this package lack, or files are
             not complete.
     """
-    settings, vocabulary = read_config(folder), read_vocabulary(folder)
+    try:
+        return _read(folder, read_config(folder))
+    except CheckpointError:
+        raise
+    except (RuntimeError, TypeError, IndexError) as error:  # shapes and types of damaged or malicious files
+        problem = f"{folder}: config.json and the weights do not fit each other ({' '.join(str(error).split())})"
+        raise CheckpointError(f"{problem}. Download the model again.") from None
+
+
+def _read(folder: Path, settings: Mapping[str, Any]) -> Pretrained:
+    vocabulary = read_vocabulary(folder)
     kind, config = str(settings.get("model_type")), config_of(folder, settings, vocabulary)
     tensors, unused = read_weights(folder), list[str]()
     if kind in names.MODULES:
@@ -142,7 +152,8 @@ def _exported(where: str, settings: Mapping[str, Any]) -> ModelConfig:
 def _common(where: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that have a name in Hugging Face's configuration, by their names in `ModelConfig`."""
     kind = settings["model_type"]
-    numbers, others = (table["gpt2" if kind == "gpt2" else "bert"] for table in (NUMBERS, OTHERS))
+    family = "gpt2" if kind == "gpt2" else "bert"
+    numbers, others = NUMBERS[family], OTHERS[family]
     if missing := [name for name in numbers.values() if type(settings.get(name)) is not int]:
         raise CheckpointError(f"{where}: {missing[0]} must be a number. Download the file again.")
     values = {ours: settings[theirs] for ours, theirs in numbers.items()}
@@ -172,7 +183,7 @@ def _bert(where: str, settings: Mapping[str, Any], vocabulary: list[str] | None)
     return ModelConfig(**values, pos_enc=name, pad=pad, **_special_ids(where, kind, values["vocabulary"], vocabulary))
 
 
-def _special_ids(where: str, kind: str, size: int, vocabulary: list[str] | None) -> dict[str, int]:
+def _special_ids(where: str, kind: str, size: int, vocabulary: list[str] | None) -> dict[str, Any]:
     """Return the special symbols' ids: from the vocabulary if there is one, otherwise those of the published models."""
     words, usual = _SPECIALS[kind]
     if vocabulary is None:

@@ -69,7 +69,11 @@ def main(argv: Sequence[str]) -> int:
             file=sys.stderr,
         )
         return 1
-    except (CheckpointError, ValueError, OSError) as error:
+    except CheckpointError as error:
+        named = str(args.source) in str(error)
+        print(f"import-hf: {'' if named else f'{args.source}: '}{visible(error)}", file=sys.stderr)
+        return 1
+    except (ValueError, OSError) as error:
         print(f"import-hf: {visible(error)}", file=sys.stderr)
         return 1
     print("\n".join(lines))

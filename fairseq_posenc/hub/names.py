@@ -123,7 +123,7 @@ def _pattern(template: str) -> re.Pattern[str]:
 
 def _in_three(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Split the matrices and biases that hold query, key and value one after the other."""
-    parts = {}
+    parts: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         if joined := re.fullmatch(r"(.+\.)in_proj[._](weight|bias)", name):
             pieces = zip("qkv", tensor.chunk(3), strict=False)

@@ -70,7 +70,7 @@ class PosEncCache(Cache):
         self.past.reorder(indices)
 
 
-class PosEncModel(PreTrainedModel):  # type: ignore[misc]
+class PosEncModel(PreTrainedModel):
     """Provide a base class of the exported models."""
 
     config_class = PosEncConfig
@@ -100,7 +100,7 @@ class PosEncModel(PreTrainedModel):  # type: ignore[misc]
         return F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten(), ignore_index=IGNORED)
 
 
-class PosEncForCausalLM(PosEncModel, GenerationMixin):  # type: ignore[misc]
+class PosEncForCausalLM(PosEncModel, GenerationMixin):
     """Run an exported language model in transformers."""
 
     #: The cache cannot forget tokens. transformers then refuses assisted generation and contrastive search.

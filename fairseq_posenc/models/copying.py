@@ -1,8 +1,14 @@
 """Copy words from the source: p = g p_vocab + (1 - g) p_copy, computed in log space.
 
-The mixture is equation 9 of See et al. 2017 (arXiv:1704.04368). `Copier` computes the copy scores and the gate. Words
-that are not in the dictionary get ids from V on, separately in each sample. In a batch, E words have a probability: the
-words of the dictionary, plus the largest number of unknown words in one sample.
+There are two copy mechanisms, which compute the gate g and the copy scores:
+
+- `CopyNet` (Gu et al. 2016, arXiv:1603.06393, equations 4 to 8) has one softmax over the logits of the dictionary and
+  the scores of all source positions, and adds the probabilities of a word that occurs in several places. With the
+  normaliser Z_vocab of the logits and Z_copy of the scores, this is g = Z_vocab / (Z_vocab + Z_copy).
+- `Gate` (See et al. 2017, arXiv:1704.04368, equation 9) learns g from the decoder state.
+
+Words that are not in the dictionary get ids from V on, separately in each sample. In a batch, E words have a
+probability: the words of the dictionary, plus the largest number of unknown words in one sample.
 
 Legend: B batch, T target tokens, S source tokens, d width, V symbols of the dictionary,
 E >= V symbols including unknown words.
@@ -10,6 +16,7 @@ E >= V symbols including unknown words.
 
 from __future__ import annotations
 
+import abc
 from typing import NamedTuple
 
 import torch
@@ -41,33 +48,76 @@ class Copied(NamedTuple):
         return self._replace(places=self.places[:, -count:], gate=self.gate[:, -count:])
 
 
-class Copier(nn.Module):
-    """Compute the copy attention and the gate.
+class Copier(nn.Module, abc.ABC):
+    """Compute the copy attention, which is a masked softmax of copy scores, and the gate."""
 
-    The copy attention is a masked softmax of the scores (W h_dec) . h_enc. The gate is g = sigmoid(w . h_dec).
-    """
-
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.query = nn.Linear(dim, dim, bias=False)
-        self.gate = nn.Linear(dim, 1, bias=False)
-        # Scores are not divided by sqrt(d); with this initialisation, states of unit variance give scores of variance
-        # 1.
-        nn.init.normal_(self.query.weight, std=1 / dim)
-
-    def forward(self, decoded: Tensor, encoded: Tensor, padding: Tensor, source: Tensor, size: int) -> Copied:
+    def forward(
+        self, decoded: Tensor, logits: Tensor, encoded: Tensor, padding: Tensor, source: Tensor, size: int
+    ) -> Copied:
         """Return the copy attention and the gate of each target token.
 
         Args:
             decoded: Decoder states h_dec, [B, T, d].
+            logits: Logits of the dictionary, [B, T, V].
             encoded: Encoder states h_enc, [B, S, d].
             padding: [B, S] bool, true at source tokens that must not be copied.
             source: Ids of the source tokens, [B, S] int64.
             size: Number of words that have a probability (E).
         """
-        scores = exact_product(self.query(decoded), encoded.transpose(1, 2))  # [B, T, S]
-        places = scores.masked_fill(padding[:, None], NOTHING).log_softmax(-1)
-        return Copied(places, promoted(self.gate(decoded)[..., 0]), source, size)
+        scores = self.scores(decoded, encoded).masked_fill(padding[:, None], NOTHING)
+        return Copied(scores.log_softmax(-1), self.gates(decoded, logits, scores), source, size)
+
+    @abc.abstractmethod
+    def scores(self, decoded: Tensor, encoded: Tensor) -> Tensor:
+        """Return the copy scores [B, T, S] in at least float32."""
+
+    @abc.abstractmethod
+    def gates(self, decoded: Tensor, logits: Tensor, scores: Tensor) -> Tensor:
+        """Return the logits of the gate [B, T] in at least float32; masked scores are -inf."""
+
+
+class CopyNet(Copier):
+    """Compute CopyNet's scores tanh(W h_enc) . h_dec, and the gate with which one softmax covers them and the logits.
+
+    CopyNet's selective read is left out: it feeds the copy probabilities of one step into the next, so that the tokens
+    of a target could not be trained in parallel.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.key = _scoring(dim)
+
+    def scores(self, decoded: Tensor, encoded: Tensor) -> Tensor:
+        return exact_product(decoded, self.key(encoded).tanh().transpose(1, 2))
+
+    def gates(self, decoded: Tensor, logits: Tensor, scores: Tensor) -> Tensor:
+        return promoted(logits).logsumexp(-1) - scores.logsumexp(-1)  # sigmoid(a - b) = exp(a) / (exp(a) + exp(b))
+
+
+class Gate(Copier):
+    """Compute the scores (W h_dec) . h_enc, and the learned gate g = sigmoid(w . h_dec)."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.query = _scoring(dim)
+        self.gate = nn.Linear(dim, 1, bias=False)
+
+    def scores(self, decoded: Tensor, encoded: Tensor) -> Tensor:
+        return exact_product(self.query(decoded), encoded.transpose(1, 2))
+
+    def gates(self, decoded: Tensor, logits: Tensor, scores: Tensor) -> Tensor:
+        return promoted(self.gate(decoded)[..., 0])
+
+
+def _scoring(dim: int) -> nn.Linear:
+    """Return the projection of copy scores. At first, states of unit variance give scores of about unit variance."""
+    projection = nn.Linear(dim, dim, bias=False)
+    nn.init.normal_(projection.weight, std=1 / dim)  # because scores are not divided by sqrt(d)
+    return projection
+
+
+#: The copy mechanisms of --copy-mechanism, except `none`.
+MECHANISMS: dict[str, type[Copier]] = {"copynet": CopyNet, "gate": Gate}
 
 
 def known(tokens: Tensor, size: int, unknown: int) -> Tensor:

@@ -23,8 +23,10 @@ logger = logging.getLogger(__name__)
 Settings = Mapping[str, Any]
 
 _STACKS = ("encoder", "decoder")
-_ENCODING = ("pos_enc", "pos_enc_args", "pos_enc_defaults", "pos_enc_random")
-_ENCODING += tuple(f"pos_enc_{side}{part}" for side in _STACKS for part in ("", "_args"))
+_ENCODING = (
+    *("pos_enc", "pos_enc_args", "pos_enc_defaults", "pos_enc_random"),
+    *(f"pos_enc_{side}{part}" for side in _STACKS for part in ("", "_args")),
+)
 #: All shapes may fit although these settings differ. Another number of heads is an error; the others give a warning.
 _HEADS = tuple(f"{side}_attention_heads" for side in _STACKS)
 _COMPUTING = (*_ENCODING, "attend_within", "activation_fn", "layer_norm_eps")
@@ -32,6 +34,7 @@ _COMPUTING = (*_ENCODING, "attend_within", "activation_fn", "layer_norm_eps")
 _SIZES = (
     *(f"{side}_{size}" for side in _STACKS for size in ("layers", "embed_dim", "ffn_embed_dim", "normalize_before")),
     *("layernorm_embedding", "share_all_embeddings", "share_decoder_input_output_embed", "untie_weights_roberta"),
+    "copy_mechanism",
 )
 _LENGTHS = ("max_positions", "tokens_per_sample", "max_source_positions", "max_target_positions")
 #: Errors that fairseq raises if the stored state does not fit the optimizer that the command line chooses.
@@ -120,16 +123,16 @@ def _misfits(trainer: Any, state: Mapping[str, Any]) -> list[str]:
 
 def _differences(theirs: Settings, mine: Settings, names: Sequence[str]) -> list[str]:
     """Return a line for each setting in `names` that checkpoint and model both have, but with different values."""
-    pairs = [(name, theirs[name] or None, mine[name] or None) for name in names if name in theirs and name in mine]
+    pairs = [(name, theirs[name], mine[name]) for name in names if name in theirs and name in mine]
     return [
         f"--{name.replace('_', '-')} is {_shown(old)} in the checkpoint, {_shown(new)} here"
         for name, old, new in pairs
-        if old != new and not (name in _LENGTHS and None in (old, new))
+        if (old or None) != (new or None) and (name not in _LENGTHS or (old and new))  # skip unset lengths
     ]
 
 
 def _shown(value: Any) -> str:
-    return "not set" if value is None else str(value)
+    return "not set" if value is None or value == "" else str(value)
 
 
 def _refusal(filename: str, weights: Sequence[str], theirs: Settings, mine: Settings) -> str:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ..core.refusal import InputError
 from . import copying
 from .config import register_sizes, spell_out
-from .copying import Copied, Copier, known
+from .copying import MECHANISMS, Copied, known
 from .decoder import PosEncDecoder
 from .masked_lm import SentenceEncoder, set_epsilon
 from .presets import QUESTION_GENERATION
@@ -67,9 +67,9 @@ class SourceEncoder(SentenceEncoder):
 class CopyDecoder(PosEncDecoder):
     """Compute the logits of the dictionary's words, and the copy attention (`copied` in the additional outputs)."""
 
-    def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, *, copy: bool) -> None:
+    def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, *, mechanism: str) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
-        self.copier = Copier(cfg.decoder.embed_dim) if copy else None
+        self.copier = MECHANISMS[mechanism](cfg.decoder.embed_dim) if mechanism in MECHANISMS else None
 
     def forward(
         self,
@@ -87,14 +87,16 @@ class CopyDecoder(PosEncDecoder):
         x, extra = self.extract_features_scriptable(read, encoder_out, incremental_state)
         if features_only:
             return x, extra
-        return self.output_layer(x), {**extra, "copied": self._copied(x, encoder_out)}
+        logits = self.output_layer(x)
+        return logits, {**extra, "copied": self._copied(x, logits, encoder_out)}
 
-    def _copied(self, x: Tensor, encoder_out: dict[str, Any]) -> Copied | None:
+    def _copied(self, x: Tensor, logits: Tensor, encoder_out: dict[str, Any]) -> Copied | None:
         if self.copier is None:
             return None
         encoded = encoder_out["encoder_out"][0].transpose(0, 1)  # [S, B, d] -> [B, S, d]
         padding, source = encoder_out["encoder_padding_mask"][0], encoder_out["src_tokens"][0]
-        copied: Copied = self.copier(x, encoded, self._no_words(source) | padding, source, encoder_out["size"][0])
+        uncopied, size = self._no_words(source) | padding, encoder_out["size"][0]
+        copied: Copied = self.copier(x, logits, encoded, uncopied, source, size)
         return copied
 
     def _no_words(self, source: Tensor) -> Tensor:
@@ -147,7 +149,7 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
         config = decoder_config(values)
         encoder = SourceEncoder(encoder_config(values), dictionary, embedding)
         set_epsilon(encoder, values["encoder_layer_norm_eps"])
-        model = cls(encoder, CopyDecoder(config, dictionary, embedding, copy=not values["no_copy"]))
+        model = cls(encoder, CopyDecoder(config, dictionary, embedding, mechanism=str(values["copy_mechanism"])))
         refuse_without_effect(config, encoder, model.decoder)
         if values["freeze_encoder"]:
             model.freeze()

@@ -3,12 +3,14 @@
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 from typing import Any, Optional
 
+from fairseq.dataclass import ChoiceEnum
 from fairseq.models.transformer import TransformerConfig
 from omegaconf import II
 
 from ..core.options import option
 from ..core.refusal import InputError
 from .config import ACTIVATIONS, SEVERAL, LayersConfig, nested, values_of
+from .copying import MECHANISMS
 
 #: defaults of an encoder without --encoder-from: those of BERT base
 SCRATCH = {
@@ -35,7 +37,12 @@ class QuestionGenerationConfig(LayersConfig):
     freeze_encoder: bool = option(
         False, "Do not train the encoder of --encoder-from and its embedding, which the decoder shares."
     )
-    no_copy: bool = option(False, "Do not copy words from the source; unknown words become <unk>.")
+    copy_mechanism: ChoiceEnum([*MECHANISMS, "none"]) = option(  # type: ignore[valid-type]
+        "copynet",
+        "How the decoder copies words from the source: copynet has one softmax over words and source positions (Gu et "
+        "al. 2016), gate mixes two softmaxes with a learned gate (See et al. 2017), and none cannot copy, so unknown "
+        "words become <unk>.",
+    )
     pos_enc_encoder: Optional[str] = option(
         None,
         f"Position encoding of the encoder. Default: as in the model of --encoder-from, or "

@@ -141,7 +141,8 @@ class QuestionGenerationTask(Searching):
         if self.copies and getattr(cfg, "label_smoothing", None):
             raise InputError(
                 "--label-smoothing needs a probability for every word, but unknown words that are not in the "
-                "source have probability 0. Use --criterion question_generation or cross_entropy, or give --no-copy."
+                "source have probability 0. Use --criterion question_generation or cross_entropy, or give "
+                "--copy-mechanism none."
             )
         return super().build_criterion(cfg, from_checkpoint)
 
@@ -222,7 +223,10 @@ class QuestionGenerationTask(Searching):
 
     def _generated(self, generator: Any, models: Any, sample: Any, prefix: Any = None, constraints: Any = None) -> Any:
         if {model.copies for model in models} != {self.copies}:
-            raise InputError("An ensemble cannot mix models with and without --no-copy. Give models of one kind only.")
+            raise InputError(
+                "An ensemble cannot mix models that copy with models of --copy-mechanism none. Give models of one kind "
+                "only."
+            )
         if not self.copies and sample.get("target") is not None:
             sample = {**sample, "target": known(sample["target"], self.size, self.dictionary.unk())}
             prefix = None if prefix is None else known(prefix, self.size, self.dictionary.unk())

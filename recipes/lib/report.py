@@ -166,7 +166,8 @@ class Report:
             conditions = dict(_pair(text) for text in args.condition)
             tables = args.table or [None]
             of_tables = [n for t in tables for n in figures(args.paper, table=t, column=column or None, **conditions)]
-            figure = published(of_tables, encoding) if args.paper else None
+            has_column = column or not columns  # with --column ROUGE-L=SQuAD, the paper has no BLEU-4
+            figure = published(of_tables, encoding) if args.paper and has_column else None
             row["paper" if title == self.main else f"paper's {title}"] = figure.value if figure else numbers.get(title)
         if any(value is not None for value in row.values()):
             row["differs from the paper"] = self.differs(item)

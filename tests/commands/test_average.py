@@ -119,8 +119,8 @@ def test_checkpoints_that_have_no_mean_are_refused(tmp_path: Path, capsys: pytes
     first = write(tmp_path / "first.pt", 0, flag=torch.tensor([True]))
     torch.save({"weights": {}}, tmp_path / "other.pt")
     reasons = {
-        write(tmp_path / "keys.pt", 1, more=torch.ones(1), flag=torch.tensor([True])): "additional: more",
-        write(tmp_path / "fewer.pt", 1): "missing: flag",
+        write(tmp_path / "keys.pt", 1, more=torch.ones(1), flag=torch.tensor([True])): "1 additional, such as more",
+        write(tmp_path / "fewer.pt", 1): "1 missing, such as flag",
         write(tmp_path / "shape.pt", 1, flag=torch.tensor([True, True])): "flag has the shape [2], but [1]",
         write(tmp_path / "flag.pt", 1, flag=torch.tensor([False])): "boolean",
         tmp_path / "other.pt": "not a fairseq checkpoint",

@@ -28,12 +28,6 @@ class FusedLayerNorm(torch.nn.LayerNorm):
         FusedLayerNorm.used += 1
         return super().forward(x)
 """,
-    "apex/multi_tensor_apply.py": "class multi_tensor_applier:\n    available = True\n",
-    "apex/optimizers.py": """
-import torch
-class FusedAdam(torch.optim.Adam):
-    multi_tensor_adam = None
-""",
 }
 KERNEL = {"fused_layer_norm_cuda.py": ""}
 # Another project is named apex, too. Only the first line of its package matters here.
@@ -56,17 +50,13 @@ for name in ("fairseq", "fairseq.modules"):
     folders = importlib.util.find_spec(name).submodule_search_locations
     sys.modules[name] = types.ModuleType(name)
     sys.modules[name].__path__ = folders
-from fairseq.modules import cross_entropy, layer_norm
-from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
+from fairseq.modules import layer_norm
 
 def used(gpu):
     torch.cuda.is_available = lambda: gpu
     norm = layer_norm.LayerNorm(4)
     norm(torch.randn(2, 4))
-    # Set tpu and adam_betas as the command line does, because their defaults refer to other options.
-    options = FairseqAdamConfig(lr=[0.1], adam_betas="(0.9, 0.98)", tpu=False)
-    adam = FairseqAdam(options, norm.parameters()).optimizer
-    answer = {key: [c.__module__ for c in type(part).__mro__] for key, part in (("norm", norm), ("adam", adam))}
+    answer = {"norm": [c.__module__ for c in type(norm).__mro__]}
     if "apex.normalization" in sys.modules:
         answer["calls"] = sys.modules["apex.normalization"].FusedLayerNorm.used
     return answer
@@ -89,8 +79,8 @@ def run_beside(folder: Path, modules: dict[str, str], code: str) -> Any:
 @pytest.mark.parametrize(
     ("modules", "expected", "status"),
     [
-        pytest.param({**NVIDIA, **KERNEL}, {"is_nvidia": True, "layer_norm": True, "adam": True}, "ok", id="nvidia"),
-        pytest.param(NVIDIA, {"is_nvidia": True, "layer_norm": False, "adam": True}, "fail", id="no-kernel"),
+        pytest.param({**NVIDIA, **KERNEL}, {"is_nvidia": True, "layer_norm": True}, "ok", id="nvidia"),
+        pytest.param(NVIDIA, {"is_nvidia": True, "layer_norm": False}, "fail", id="no-kernel"),
         pytest.param(PYPI, {"present": True, "is_nvidia": False, "error": ""}, "warn", id="pypi"),
         pytest.param(PYPI_COMPLETE, {"present": True, "is_nvidia": False, "error": ""}, "warn", id="pypi-imports"),
         pytest.param(RAISES, {"error": "RuntimeError: built for another torch"}, "fail", id="raises"),
@@ -107,27 +97,23 @@ def test_doctor_recognises_each_kind_of_apex(
 
 
 def test_what_doctor_says_without_a_gpu() -> None:
-    whole = Apex(present=True, version="0.1", is_nvidia=True, layer_norm=True, adam=True)
+    whole = Apex(present=True, version="0.1", is_nvidia=True, layer_norm=True)
     assert "only on a GPU" in check_apex(whole, gpu=False).found
     python_only = dataclasses.replace(whole, layer_norm=False)
     assert check_apex(python_only, gpu=False).status == "warn"
     assert check_apex(Apex(), gpu=False).status == "ok"
-    assert "no FusedAdam" in check_apex(dataclasses.replace(whole, adam=False), gpu=True).found
 
 
 def test_fairseq_uses_apex_only_if_torch_reports_a_gpu(tmp_path: Path) -> None:
     used = run_beside(tmp_path, {**NVIDIA, **KERNEL}, FAIRSEQ_USES)
     assert "apex.normalization" in used["gpu"]["norm"]
-    assert "apex.optimizers" in used["gpu"]["adam"]
     assert used["cpu"]["norm"][0] == "torch.nn.modules.normalization"
-    assert not [module for module in used["cpu"]["adam"] if module.startswith("apex")]
     assert (used["cpu"]["calls"], used["gpu"]["calls"]) == (0, 1)
 
 
 def test_the_wrong_apex_does_not_disturb_fairseq(tmp_path: Path) -> None:
     used = run_beside(tmp_path, PYPI, FAIRSEQ_USES)["gpu"]
     assert used["norm"][0] == "torch.nn.modules.normalization"
-    assert not [module for module in used["adam"] if module.startswith("apex")]
 
 
 def test_apex_without_kernels_breaks_fairseq_on_a_gpu(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
 import multiprocessing
 from typing import Any
@@ -118,6 +119,17 @@ def test_the_fixed_reader_ends_before_the_interpreter(workers: str) -> None:
     assert (done.returncode, done.stdout.splitlines()) == (0, ["done training", "False"]), done.stderr
 
 
+def test_the_reader_ends_with_its_iterator() -> None:
+    """Otherwise each training that stops inside an epoch leaves a thread, workers and open files in the process."""
+    iterator = iterators.BufferedIterator(2, range(1000))
+    next(iterator)
+    thread = iterator._consumer
+    del iterator
+    gc.collect()
+    thread.join(60)  # a thread that waits for space in the queue would never end
+    assert not thread.is_alive()
+
+
 def test_batches_and_errors_pass_through_the_fixed_reader() -> None:
     assert list(iterators.BufferedIterator(2, range(50))) == list(range(50))
 
@@ -140,10 +152,43 @@ class Numbers(torch.utils.data.Dataset[torch.Tensor]):
         return 100
 
 
-def test_workers_end_with_their_epoch() -> None:
-    numbers = [[index] for index in range(4)]
-    epochs = iterators.EpochBatchIterator(Numbers(), torch.stack, numbers, num_workers=1, buffer_size=2)
-    assert len(list(epochs.next_epoch_itr(shuffle=False))) == 4
-    for child in multiprocessing.active_children():
+def epoch_of(batches: int) -> Any:
+    """Return the first epoch of a data set that a worker reads, without what owns the epoch."""
+    numbers = [[index] for index in range(batches)]
+    epochs = iterators.EpochBatchIterator(
+        Numbers(), torch.stack, numbers, num_workers=1, buffer_size=2, reuse_dataloader=True
+    )
+    epoch = epochs.next_epoch_itr(shuffle=False)
+    assert next(epoch)[0, 0] == 0
+    return epoch
+
+
+def are_ended(thread: Any) -> bool:
+    """Return whether the thread and all workers end within some seconds."""
+    thread.join(10)
+    children = multiprocessing.active_children()
+    for child in children:
         child.join(10)
-    assert multiprocessing.active_children() == []
+    return not thread.is_alive() and not any(child.is_alive() for child in children)
+
+
+def test_the_reader_and_its_worker_end_with_an_unfinished_training() -> None:
+    thread = epoch_of(100)._itr._consumer
+    gc.collect()
+    assert are_ended(thread)
+
+
+def test_the_reader_of_fairseq_keeps_its_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = iterators.FrozenBatchSampler
+    monkeypatch.setattr(sampler, "__init__", sampler.__init__.__wrapped__)
+    thread = epoch_of(100)._itr._consumer
+    gc.collect()
+    assert not thread._queue.stopped.is_set()
+    thread._queue.stop()  # release it
+    assert are_ended(thread)
+
+
+def test_workers_end_with_their_epoch() -> None:
+    epoch = epoch_of(4)
+    assert len(list(epoch)) == 3
+    assert are_ended(epoch._itr._consumer)

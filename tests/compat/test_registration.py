@@ -132,6 +132,27 @@ if __name__ == "__main__":
     works(f"import runpy, sys; sys.argv[:] = [{str(program)!r}]; runpy.run_path({str(program)!r}, run_name='__main__')")
 
 
+def test_applying_the_fixes_twice_changes_nothing() -> None:
+    works("""
+        import fairseq_posenc.models
+        from fairseq import checkpoint_utils, options, search, utils
+        from fairseq.data import MMapIndexedDataset, data_utils, token_block_dataset
+        from fairseq.trainer import Trainer
+        from fairseq_posenc import compat
+        owners = (checkpoint_utils, options, search.DiverseBeamSearch, utils, MMapIndexedDataset, data_utils)
+        owners += (token_block_dataset, Trainer)
+        def mended():
+            return [dict(vars(owner)) for owner in owners]
+        before = mended()
+        compat.apply()
+        assert mended() == before
+    """)
+
+
+def test_checkpoints_are_averaged_without_fairseq() -> None:
+    works("import sys; sys.modules['fairseq'] = None; import fairseq_posenc.compat, fairseq_posenc.commands.average")
+
+
 def test_a_broken_fairseq_is_named(tmp_path: Path) -> None:
     (tmp_path / "fairseq").mkdir()
     (tmp_path / "fairseq" / "__init__.py").write_text("1 / 0")

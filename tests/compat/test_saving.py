@@ -65,18 +65,6 @@ def test_a_full_disk_keeps_the_old_copy_and_names_the_new(tmp_path: Path) -> Non
     assert safe_load(second)["update"] == 1
 
 
-def test_a_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
-    (tmp_path / "saved").write_text("x")
-    path = tmp_path / "saved" / "checkpoint_last.pt"
-    with pytest.raises(CheckpointError, match=rf"{path}: .*{path.parent}: File exists"):
-        save(path)
-
-
-def test_a_folder_that_disappears_is_made_again(tmp_path: Path) -> None:
-    save(tmp_path / "saved" / "checkpoint_last.pt")
-    assert files(tmp_path / "saved") == ["checkpoint_last.pt"]
-
-
 def test_a_process_that_is_killed_while_it_copies_leaves_the_old_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,20 +152,3 @@ def test_a_read_only_folder_keeps_its_checkpoint_and_is_named(tmp_path: Path) ->
         save(path, update=2)
     assert files(path.parent) == ["checkpoint_last.pt"]
     assert safe_load(path)["update"] == 1
-
-
-def test_a_folder_that_disappears_while_a_checkpoint_is_written_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, real = tmp_path / "saved" / "checkpoint_last.pt", torch.save
-
-    def remove(state: object, file: object) -> None:
-        real(state, file)
-        shutil.rmtree(path.parent)
-
-    monkeypatch.setattr(torch, "save", remove)
-    with pytest.raises(CheckpointError, match=rf"{path}: .*No such file or directory"):
-        save(path)
-    monkeypatch.undo()
-    save(path)
-    assert files(path.parent) == ["checkpoint_last.pt"]

@@ -149,6 +149,14 @@ def test_whole_words_are_masked_as_often_as_asked(scheme: str) -> None:
     assert kept / predicted == pytest.approx(0.1, abs=0.03)
 
 
+def test_rounding_keeps_the_mean_number_of_words() -> None:
+    """Of ten words, 1.3 are chosen: one or two in a sample, and 1.3 in the mean."""
+    words, how = Words([*SPECIALS, "▁a"], range(4), "sentencepiece"), masking(5, 5, mask_prob=0.13)
+    chosen = [int((masked(np.full(10, 4), words, how, (0, number))[1] == 4).sum()) for number in range(4000)]
+    assert set(chosen) == {1, 2}
+    assert np.mean(chosen) == pytest.approx(1.3, abs=0.03)  # four standard errors
+
+
 def test_most_words_of_the_small_vocabularies_have_several_pieces() -> None:
     """Otherwise the tests above would prove nothing."""
     for scheme in SCHEMES:

@@ -191,7 +191,7 @@ def test_a_vocabulary_says_whether_it_is_cased(corpora: Corpora) -> None:
     [
         ("dict.txt", "0 9\n1 9\n", "dict.txt lacks 259 pieces of encoder.json (the first is '2')"),
         ("dict.txt", b"0 9\n\xff 9\n", "dict.txt:2: "),
-        ("encoder.json", "{}", "out of vocabulary"),
+        ("encoder.json", "{}", "the line is not a pair of pieces of encoder.json"),
         ("vocab.bpe", None, "vocab.bpe is not a file. --tokenizer gpt2 needs encoder.json and vocab.bpe and dict.txt"),
     ],
 )

@@ -100,6 +100,7 @@ def test_the_examples_are_formatted(stem: str, code: str) -> None:
         run("ruff", *command.split(), "--stdin-filename", f"fairseq_posenc/encodings/{stem}.py", "-", input=code)
 
 
+@pytest.mark.long
 def test_the_examples_are_annotated(tmp_path: Path) -> None:
     """The files are copies outside of the package, so they import the package by its name."""
     for _, stem, code in examples(PAGE):

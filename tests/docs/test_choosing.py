@@ -1,24 +1,27 @@
-"""Test the hand-written text of docs/choosing.md: its names are known, and its numbers occur in tables of pages."""
+"""Test docs/choosing.md: its names are known, and its numbers are those of the papers or of tables on pages."""
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 import quoting
-from support_choosing import HAND, PAGE, PAGES, ROOT, cells, quoted, section
+from support_choosing import HAND, PAGE, PAGES, ROOT, quoted, section
 
 from fairseq_posenc.__main__ import COMMANDS
 from fairseq_posenc.commands.params import rows, split
 from fairseq_posenc.core.options import names as option_names
-from fairseq_posenc.core.syntax import names_in
 from fairseq_posenc.encodings import get, names
 from fairseq_posenc.encodings.facts import at_base_size
+from fairseq_posenc.papers.reading import FOLDER, every, figures
 
 SHORT = "In short"
 #: Encodings that were not trained yet; the page says so.
 NOT_MEASURED = {"logn", "pope", "wall"}
+CITATIONS = tomllib.loads((FOLDER / "citations.toml").read_text("utf-8"))
 RECIPES = ("translation", "language-models", "masked-lm", "fine-tuning", "question-generation", "text-classification")
 
 
@@ -31,12 +34,24 @@ def numbers(text: str) -> set[str]:
     return set(re.findall(r"(?<![\w.])\d+\.\d+", re.sub(r"section \d+\.\d+", "", text)))
 
 
+def of_papers(*papers: str) -> set[str]:
+    """Return the numbers that the papers print, and the times of DIET as ratios, as this documentation writes them."""
+    times = {f"{1 + time.value / 100:.2f}" for time in figures("DIET", table="Table 1") if time.value is not None}
+    return numbers(" ".join(figure.printed.replace("±", " ") for paper in papers for figure in figures(paper))) | times
+
+
 def unfounded(table: str, pages: dict[str, str]) -> set[str]:
-    """Return the numbers in the rows of a table that no table of the pages has to which the row links."""
+    """Return the numbers in a table that neither its papers print nor a page has to which the row links.
+
+    The first cells of a row link to pages, the third names papers, and the fourth has our measurements.
+    """
     missing: set[str] = set()
     for line in lines_of(table, True)[2:]:
+        *_, printed, measured = [cell.strip() for cell in line.strip().strip("|").split("|")]
         linked = [pages[name] for name in re.findall(r"\]\(([\w-]+)\.md", line)]
-        missing |= numbers(line) - numbers("\n".join(row for page in linked for row in lines_of(page, True)))
+        papers = [paper for paper in CITATIONS if paper in printed]
+        missing |= numbers(printed) - of_papers(*papers)
+        missing |= numbers(measured) - numbers("\n".join(linked))
     return missing
 
 
@@ -65,26 +80,31 @@ def test_names_in_backticks_are_known() -> None:
 def test_numbers_of_the_summary_occur_in_the_tables_of_the_linked_pages() -> None:
     assert len(numbers(section(PAGE, SHORT))) > 50
     assert unfounded(section(PAGE, SHORT), PAGES) == set()
-    table = "| for | take |\n|---|---|\n| [it](a.md#task): 88.5, SQuAD1.1 88.7 |\n"
-    assert unfounded(table, {"a": "| F1 |\n|---|\n| 88.5 |\n\n88.7\n"}) == {"88.7"}
+    head = "| for | take | the papers | ours |\n|---|---|---|---|\n"
+    table = f"{head}| [it](a.md#task) | `m4` | 90.53, 99.53 (M1-M4) | 88.5, SQuAD1.1 88.7 |\n"
+    assert unfounded(table, {"a": "| F1 |\n|---|\n| 88.5 |\n\n89.7\n"}) == {"99.53", "88.7"}
 
 
 @pytest.mark.parametrize("page", RECIPES)
-def test_numbers_in_prose_about_the_papers_occur_in_the_tables_of_their_page(page: str) -> None:
-    papers = PAGES[page].partition("## What the ")[2].partition("\n## ")[0]
-    tables = numbers("\n".join(lines_of(PAGES[page], True)))
-    assert numbers("\n".join(lines_of(papers, False))) <= tables
+def test_numbers_about_the_papers_are_printed_in_one_of_them(page: str) -> None:
+    papers = "".join(re.findall(r"^## What the .* reports?\n(.*?)^## ", PAGES[page], re.M | re.S))
+    text = " ".join(re.sub(r"\]\([^)]*\)", "", papers).split())
+    assert numbers(text) <= of_papers(*CITATIONS)
 
 
 def test_every_encoding_has_a_score() -> None:
-    text = "\n".join(PAGES[page] for page in (*RECIPES, "length-tasks"))
-    labels = [
-        stack for label in re.findall(r"^ *\| *`?([^`\n|]+?)`? +\|", text, re.MULTILINE) for stack in label.split("/")
+    """In a table of a page, or in a paper."""
+    text = "\n".join(PAGES[page] for page in RECIPES)
+    labels = [label for cell in re.findall(r"^ *\| *`?([^`\n|]+?)`? +\|", text, re.M) for label in cell.split("/")]
+    labels += [figure.encoding for figure in every()]
+    labels += [
+        row["encoding"] for row in json.loads((ROOT / "docs" / "length-tasks.json").read_text("utf-8"))["results"]
     ]
-    scored = {name for label in labels for name in names_in(label.partition("[")[0])}
-    assert {*names()} - scored - {"dape"} == NOT_MEASURED  # `alibi+dape` has a row
+    kinds = {figure.conditions.get("segments") for figure in every()}
+    labels += [name for kind, name in (("input", "segments-input"), ("head", "segments")) if kind in kinds]
+    scored = {name for label in labels for name in label.partition("[")[0].split("+")}
+    assert {*names()} - scored == NOT_MEASURED
     assert all(f"`{name}`" in section(PAGE, "Open questions") for name in NOT_MEASURED)
-    assert "alibi+dape" in text
 
 
 def test_what_a_page_does_not_have_cannot_be_quoted(tmp_path: Path) -> None:
@@ -98,13 +118,6 @@ def test_what_a_page_does_not_have_cannot_be_quoted(tmp_path: Path) -> None:
     }.items():
         with pytest.raises(ValueError, match=message):
             quoting.quote(wrong, tmp_path)
-
-
-def test_the_preset_eight_of_the_demo_has_these_encodings() -> None:
-    conf = (ROOT / "recipes" / "demo" / "conf" / "eight.sh").read_text(encoding="utf-8")
-    (encodings,) = re.findall(r"^pos_enc=(.*)$", conf, re.M)
-    scores = cells(PAGES["translation"], "--pos-enc | BLEU of the demo")
-    assert {row[0].strip("`") for row in scores} == set(encodings.split(","))
 
 
 def test_parameters_are_those_that_the_papers_print_or_derived() -> None:

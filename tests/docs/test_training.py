@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,9 +16,8 @@ pytest.importorskip("fairseq")
 
 from integration import support
 
-from fairseq_posenc.encodings import StackShape, build, specs
+from fairseq_posenc.encodings import StackShape, build
 from fairseq_posenc.models.config import StacksPosEncConfig
-from fairseq_posenc.stack import Stack
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
@@ -37,25 +35,6 @@ def test_the_table_has_every_flag_once() -> None:
     fields = [field.name for field in dataclasses.fields(StacksPosEncConfig) if not field.name.startswith("_")]
     assert {f"--{name.replace('_', '-')}" for name in fields} == {flag for flag in flags if "--pos-enc" in flag}
     assert {"--mem-length", "--pretrained", "--encoder-from"} <= {*flags}
-
-
-@pytest.mark.parametrize("spec", specs())
-def test_longer_positions_are_refused_or_finite(spec: str) -> None:
-    """The section on NaN says so: no encoding reads beyond its table."""
-    stacks = []
-    for shape in (StackShape(2, 2, 8, 8, has_cls=True), StackShape(2, 2, 8, 8, causal=True)):
-        with suppress(ValueError):  # the encoding works in encoders only, or in decoders only
-            stacks.append(Stack(spec, None, shape).eval())
-    assert stacks
-    tokens = torch.full((2, LONG), 3)
-    for stack in stacks:
-        try:
-            segments = torch.zeros_like(tokens) if stack.pos.needs_segments else None
-            where = stack.positions(tokens, pad=1, boundaries=(0, 2), segments=segments)
-            outputs, _ = stack(torch.randn(2, LONG, 8), where)
-            assert torch.isfinite(outputs).all()
-        except ValueError as error:
-            assert "is defined up to 8 positions" in str(error)  # noqa: PT017  an encoding may do either
 
 
 def test_roberta_gets_the_length_of_the_command() -> None:

@@ -38,7 +38,6 @@ HAND: list[tuple[str, str, dict[str, Any], float]] = [  # encoding, options, eve
     ("m4", "clip=1,share=none", VECTOR, 2.828427),
     ("m4", "scale=4", VECTOR, 1.414214),
     ("m4", "scale=9", VECTOR, 0.942809),
-    ("m4", "scale=4,scale_mode=linear", VECTOR, 0.707107),
     ("m4m", "", VECTOR, 0.883883),
     ("m4m", "clip=1,share=none", VECTOR, 0.883883),
     ("m4m", "gate_offset=1", VECTOR, 3.712311),  # 1 (1 + 2.5) (1 + 0.5) / sqrt(2)

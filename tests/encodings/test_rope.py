@@ -89,12 +89,6 @@ def test_speeds_by_hand(args: str, speeds: list[float]) -> None:
     torch.testing.assert_close(actual, torch.tensor(speeds, dtype=torch.float64), rtol=0, atol=1e-7)
 
 
-def test_the_attention_factor_of_yarn_can_be_set() -> None:
-    where, x = Positions(1, 1, CPU, causal=True), torch.ones(1, 1, 1, 4, dtype=torch.float64)
-    pos = build_encoding("rope", "scaling=yarn,factor=16,attention_factor=1.5", head_dim=4)
-    torch.testing.assert_close(logits_of(pos, x, x, where), torch.full((1, 1, 1, 1), 2 * 2.25).double())
-
-
 def test_a_proportion_turns_the_pairs_of_the_whole_head() -> None:
     """Features 0 and 4 of 8 are the only pair that turns; with a fraction, features 0 and 1 turn."""
     x = torch.ones(1, 1, 2, 8, dtype=torch.float64)

@@ -84,11 +84,12 @@ def climbing(folder: Path) -> None:
         (truncate, "model.safetensors cannot be read"),
         (settings(intermediate_size=7), r"fc1.weight has the shape \[96, 48\] in the source"),
         (settings(model_type="electra"), "model_type is electra, but only bert, roberta, gpt2"),
-        (pickled, "refused, because it contains"),
+        (pickled, "pytorch_model.bin: the file is refused"),
         (climbing, "which is outside of the folder"),
         (settings(num_hidden_layers=1), r"encoder.layers.1.\S+, which does not fit its settings"),
         (settings(num_hidden_layers=3), r"no encoder.layers.2.\S+, which its settings require"),
         (settings(hidden_size=None), "hidden_size must be a number"),
+        (settings(model_type="roberta", pad_token_id="0"), "hf: config.json and the weights do not fit each other"),
         (vocabulary([f"w{i}" for i in range(WORDS)]), r"has no \[CLS\]. Use the model's vocabulary"),
         (vocabulary([*BERT_WORDS, "more"]), "vocab_size is 40, but the vocabulary beside it has 41 pieces"),
         (lambda folder: (folder / SAFE).rename(folder / f"{SAFE}.index.json"), "index.json is not valid JSON"),
@@ -103,7 +104,10 @@ def test_bad_folders_are_named_and_nothing_is_left(
     folder = saved(random_model("bert"), tmp_path / "hf")
     spoil(folder)
     assert main(["import-hf", str(folder), "--pos-enc", "m4", "--output", str(tmp_path / "out")]) == 1
-    assert re.search(message, capsys.readouterr().err)
+    error = capsys.readouterr().err
+    assert re.search(message, error)
+    assert str(folder) in error
+    assert error.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -311,3 +312,13 @@ def test_an_import_without_tokenizer_says_so(tmp_path: Path, capsys: pytest.Capt
     out = imported(source, tmp_path / "other", "--pos-enc", "m4")
     assert not (out / "tokenizer").exists()
     assert "note: tokenizer/ was not written: " in capsys.readouterr().out
+
+
+def test_a_model_is_imported_without_transformers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = small_bert(tmp_path / "hf")
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    out = imported(source, tmp_path / "out", "--pos-enc", "m4")
+    assert "note: tokenizer/ was not written: a tokenizer needs transformers" in capsys.readouterr().out
+    assert {path.name for path in out.iterdir()} == {"checkpoint.pt", "dict.txt", "report.json"}

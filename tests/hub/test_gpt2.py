@@ -74,10 +74,10 @@ def test_gpt2_keeps_its_logits(settings: dict[str, Any], tmp_path: Path) -> None
     model = random_gpt2(tmp_path / "hf", **settings)
     folder, ids = imported(tmp_path / "hf", tmp_path / "out", "--pos-enc", "learned"), NEW[tokens()]
     with torch.no_grad():
-        own = fairseq_posenc.load(tmp_path / "hf")(tokens())  # type: ignore[operator]
+        own = fairseq_posenc.load(tmp_path / "hf")(tokens())
         close(own[..., :WORDS], theirs(model))
         close(own.log_softmax(-1)[..., :WORDS], theirs(model).log_softmax(-1))
-        compare(fairseq_posenc.load(folder)(ids), theirs(model))  # type: ignore[operator]
+        compare(fairseq_posenc.load(folder)(ids), theirs(model))
         compare(in_fairseq(folder)(ids)[0], theirs(model))
         if not settings:
             assert main(["export-hf", str(folder / "checkpoint.pt"), "--output", str(tmp_path / "model")]) == 0
@@ -92,7 +92,7 @@ def test_old_files_of_gpt2_are_read(tmp_path: Path) -> None:
     masks = {f"h.{i}.attn.bias": torch.ones(1, 1, LENGTH, LENGTH).tril() for i in range(2)}
     save_file({**weights, **masks}, path, metadata={"format": "pt"})
     with torch.no_grad():
-        close(fairseq_posenc.load(tmp_path / "hf")(tokens())[..., :WORDS], theirs(model))  # type: ignore[operator]
+        close(fairseq_posenc.load(tmp_path / "hf")(tokens())[..., :WORDS], theirs(model))
 
 
 def test_a_padded_text_has_the_same_logits(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_padded_text_has_the_same_logits(tmp_path: Path) -> None:
     mask = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]])
     with torch.no_grad():
         expected = model(ids, attention_mask=mask).logits
-        own = fairseq_posenc.load(tmp_path / "hf")(ids, mask)  # type: ignore[operator]
+        own = fairseq_posenc.load(tmp_path / "hf")(ids, mask)
     close(own[..., :WORDS][mask.bool()], expected[mask.bool()])
 
 

@@ -65,7 +65,7 @@ def test_a_language_model_computes_the_same_in_transformers(name: str, data: Pat
     expected = theirs(model, ids)
     close(ours(other, ids), expected)
     with torch.no_grad():
-        close(fairseq_posenc.load(folder)(ids).log_softmax(-1), expected)  # type: ignore[operator]
+        close(fairseq_posenc.load(folder)(ids).log_softmax(-1), expected)
     padded, mask = ids.clone(), torch.ones_like(ids)
     padded[1, :3], mask[1, :3] = PAD, 0  # padding on the left does not count as text
     close(ours(other, padded, attention_mask=mask)[1, 3:], theirs(model, ids[1:, 3:])[0])
@@ -119,7 +119,7 @@ def test_the_settings_of_a_language_model_are_kept(
     model, folder = exported_lm(data, tmp_path, *arguments, **parts)
     close(ours(in_transformers(folder), tokens()), theirs(model, tokens()))
     with torch.no_grad():
-        close(fairseq_posenc.load(tmp_path / "checkpoint.pt")(tokens()).log_softmax(-1), theirs(model, tokens()))  # type: ignore[operator]
+        close(fairseq_posenc.load(tmp_path / "checkpoint.pt")(tokens()).log_softmax(-1), theirs(model, tokens()))
 
 
 def test_generation_with_the_cache_equals_generation_without(data: Path, tmp_path: Path) -> None:
@@ -154,6 +154,19 @@ def test_a_language_model_learns_in_transformers(data: Path, tmp_path: Path) -> 
     model.save_pretrained(tmp_path / "again" / "model")
     close(ours(in_transformers(tmp_path / "again" / "model"), ids), ours(model.eval(), ids))
     assert read(tmp_path / "again" / "model", causal=True).tensors.keys() == read(folder, causal=True).tensors.keys()
+
+
+def test_a_folder_of_an_earlier_version_is_loaded(data: Path, tmp_path: Path) -> None:
+    """Earlier versions had settings of their own for language models, and another model_type."""
+    _, folder = exported_lm(data, tmp_path, "--pos-enc", "rope")
+    whole, ids = fairseq_posenc.load(folder), tokens()
+    settings = json.loads((folder / "config.json").read_text("utf-8"))
+    for name in ("causal", "layer_norm_eps", "mask"):
+        del settings["fairseq_posenc"][name]
+    (folder / "config.json").write_text(json.dumps(settings | {"model_type": "fairseq_posenc_lm"}), "utf-8")
+    (folder / "SHA256SUMS").unlink()
+    with torch.no_grad():
+        close(fairseq_posenc.load(folder)(ids), whole(ids))
 
 
 def test_what_the_class_for_transformers_lacks_is_refused(data: Path, tmp_path: Path) -> None:
@@ -192,7 +205,7 @@ def test_a_language_model_needs_neither_fairseq_nor_this_package(data: Path, tmp
     output = json.loads(done.stdout)
     assert len(output["text"][0]) == 8
     with torch.no_grad():
-        expected = fairseq_posenc.load(folder)(torch.tensor([[2, 5, 6, 7, 8]]))  # type: ignore[operator]
+        expected = fairseq_posenc.load(folder)(torch.tensor([[2, 5, 6, 7, 8]]))
     close(torch.tensor(output["logits"]), expected)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from laws.cases import variants
 
@@ -35,7 +37,6 @@ def forms() -> list[tuple[str, str]]:
 
 #: Encodings of segments are left out, because translation has no segments.
 CASES = [*((spec_of(name), None) for name in names() if not get(name).needs_segments), *EXTRA.items(), *forms()]
-IDS = [f"{name}({args})" if args else name for name, args in CASES]
 
 
 def position_flags(name: str, args: str | None) -> list[str]:
@@ -54,6 +55,26 @@ def serves(name: str, args: str | None, causal: bool) -> bool:
     except ValueError:
         return False
     return True
+
+
+def hooks(name: str, args: str | None) -> frozenset[str]:
+    """Return the hooks of an encoding in a decoder, or in an encoder if it works in encoders only."""
+    shape = StackShape(layers=2, heads=2, dim=16, max_length=24, causal=serves(name, args, causal=True))
+    return frozenset(hook for member in build(name, args, shape).members.values() for hook in member.hooks)
+
+
+def in_turn(cases: Iterable[tuple[str, str | None]]) -> list[Any]:
+    """Return cases as parameters of a test: the first with each set of hooks, and the others marked `long`.
+
+    The models know the hooks of an encoding and not its name, and the laws test every encoding in a stack.
+    """
+    known: set[frozenset[str]] = set()
+    parameters = []
+    for name, args in cases:
+        marks = [pytest.mark.long] if hooks(name, args) in known else []
+        known.add(hooks(name, args))
+        parameters.append(pytest.param((name, args), id=f"{name}({args})" if args else name, marks=marks))
+    return parameters
 
 
 class Models(dict[Any, Any]):

@@ -10,11 +10,12 @@ import pytest
 import torch
 
 from fairseq_posenc.attention import graphs
-from fairseq_posenc.core import shared_bias
+from fairseq_posenc.core import relative
 
 from . import ranks, support
 from .ranks import assert_same
 
+pytestmark = pytest.mark.long  # compiling takes a minute; the laws compile single layers in `make test`
 SHAW = ["--pos-enc", "shaw", "--pos-enc-args", "clip=4"]
 
 
@@ -22,7 +23,7 @@ SHAW = ["--pos-enc", "shaw", "--pos-enc-args", "clip=4"]
 def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Trace without generating code, and let layers compute shared biases themselves, as on a GPU."""
     monkeypatch.setattr(graphs, "BACKEND", "aot_eager")
-    monkeypatch.setattr(shared_bias, "ONCE", ())
+    monkeypatch.setattr(relative, "ONCE", ())
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
@@ -33,10 +34,7 @@ def losses(data: Path, path: str, *flags: Any) -> list[float]:
     return list(run.losses)
 
 
-LONG = pytest.mark.long
-
-
-@pytest.mark.parametrize("encoding", ["shaw", pytest.param("t5", marks=LONG), pytest.param("m4", marks=LONG)])
+@pytest.mark.parametrize("encoding", ["shaw", "t5", "m4"])
 def test_sixty_batches_of_many_sizes_compile_only_at_first(
     data: Path, encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,9 +62,9 @@ def test_sixty_batches_of_many_sizes_compile_only_at_first(
     "more",
     [
         ["--attention-dropout", 0.1, "--checkpoint-activations"],
-        pytest.param(["--update-freq", 2, "--store-ema"], marks=LONG),
-        pytest.param(["--bf16"], marks=LONG),
-        pytest.param(["--memory-efficient-fp16", "--fp16-init-scale", 4], marks=LONG),
+        ["--update-freq", 2, "--store-ema"],
+        ["--bf16"],
+        ["--memory-efficient-fp16", "--fp16-init-scale", 4],
     ],
     ids=lambda more: more[0].strip("-"),
 )
@@ -75,7 +73,6 @@ def test_training_options_change_nothing(data: Path, more: list[Any]) -> None:
     assert losses(data, "compiled", *flags) == pytest.approx(losses(data, "explicit", *flags), rel=2e-3)
 
 
-@LONG
 def test_two_processes_train_the_compiled_formula(data: Path, tmp_path: Path) -> None:
     """Each process compiles it by inductor."""
     flags = [*SHAW, "--max-update", 2]

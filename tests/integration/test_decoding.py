@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from . import support
-from .cases import CASES, IDS, Models
+from .cases import CASES, Models, in_turn
 
 PAD, EOS = 1, 2
-every_encoding = pytest.mark.parametrize(("name", "args"), CASES, ids=IDS)
+every_encoding = pytest.mark.parametrize("case", in_turn(CASES))
 
 SOURCES = torch.tensor([[4, 5, 6, 7, EOS], [PAD, 9, 8, 4, EOS], [PAD, PAD, PAD, 11, EOS]])
 
@@ -44,8 +44,8 @@ def stepwise(
 
 @every_encoding
 @pytest.mark.parametrize("pads", [[0, 0, 0], [0, 2, 3]], ids=["unpadded", "left-padded"])
-def test_step_by_step_equals_the_whole(models: Models, name: str, args: str | None, pads: list[int]) -> None:
-    model, _ = models[name, args]
+def test_step_by_step_equals_the_whole(models: Models, case: tuple[str, str | None], pads: list[int]) -> None:
+    model, _ = models[case]
     target = targets(pads)
     encoded = model.encoder(SOURCES, None)
     whole = model.decoder(target, encoder_out=encoded)[0]
@@ -67,8 +67,8 @@ def _row(encoded: dict[str, list[Tensor]], row: int) -> dict[str, list[Tensor]]:
 
 
 @every_encoding
-def test_the_cache_follows_the_beams(models: Models, name: str, args: str | None) -> None:
-    model, _ = models[name, args]
+def test_the_cache_follows_the_beams(models: Models, case: tuple[str, str | None]) -> None:
+    model, _ = models[case]
     steps, whole = beams(model)
     torch.testing.assert_close(steps, whole, rtol=1e-5, atol=1e-5)
 
@@ -94,8 +94,8 @@ def test_sources_are_copied_only_where_another_sample_takes_a_row(models: Models
 
 
 @every_encoding
-def test_hypotheses_do_not_depend_on_batch_size_or_padding(models: Models, name: str, args: str | None) -> None:
-    model, task = models[name, args]
+def test_hypotheses_do_not_depend_on_batch_size_or_padding(models: Models, case: tuple[str, str | None]) -> None:
+    model, task = models[case]
     together = support.hypotheses(model, task, size=64)
     assert sorted(together) == list(range(support.SIZES["test"]))
     assert len({str(best) for best in together.values()}) > 3, "the model says the same of everything"

@@ -62,6 +62,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 def test_a_spawned_worker_finds_the_plugin(data: Path, tmp_path: Path) -> None:
     """The child process receives the pickled configuration and imports everything again."""
     program = tmp_path / "spawning.py"

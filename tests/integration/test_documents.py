@@ -18,6 +18,7 @@ from . import lm, masked_lm, support
 
 BOS, PAD, EOS = 0, 1, 2
 LENGTH = masked_lm.LENGTH
+LONG = pytest.mark.long
 WITHIN = ["document", "line"]
 
 Pieces = list[tuple[int, slice]]
@@ -86,7 +87,7 @@ def lm_pieces(batch: dict[str, Any], within: str) -> Pieces:
 
 @pytest.mark.parametrize("within", WITHIN)
 @pytest.mark.parametrize("kind", TASKS)
-@pytest.mark.parametrize("encoding", ["learned", "sentence-restart", "cope"])
+@pytest.mark.parametrize("encoding", ["learned", "sentence-restart", pytest.param("cope", marks=LONG)])
 def test_a_language_model_scores_documents_as_alone(data: Path, encoding: str, kind: str, within: str) -> None:
     words = ["--pos-enc", encoding]
     limited, usual, task = pair(lambda *more: lm.built(data, *words, *more, task=TASKS[kind].split()), within)
@@ -163,7 +164,7 @@ def break_mode(mode: str) -> list[str]:
 
 @pytest.mark.parametrize("within", WITHIN)
 @pytest.mark.parametrize("mode", ["none", "complete"])
-@pytest.mark.parametrize("encoding", ["learned", "sentence-restart", "shaw"])
+@pytest.mark.parametrize("encoding", ["learned", "sentence-restart", pytest.param("shaw", marks=LONG)])
 def test_a_masked_language_model_reads_documents_as_alone(data: Path, encoding: str, mode: str, within: str) -> None:
     limited, usual, task = pair(
         lambda *more: masked_lm.built(data, "--pos-enc", encoding, *more, task=break_mode(mode)), within

@@ -91,7 +91,7 @@ def kill_often(
     return hits
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_a_killed_training_ends_like_the_undisturbed_one(
     data: Path, tmp_path: Path, undisturbed: dict[str, Any], seconds: float, seed: int
 ) -> None:

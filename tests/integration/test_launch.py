@@ -13,6 +13,7 @@ from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 
 from . import support
 
+pytestmark = pytest.mark.long
 ENCODING = ["--pos-enc", "shaw"]
 
 

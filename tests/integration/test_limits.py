@@ -122,6 +122,7 @@ def test_limits_are_raised_and_never_lowered(checkpoint: Callable[..., str], cap
     with caplog.at_level(logging.INFO, "fairseq_posenc"):
         path = checkpoint("a.pt", max_source_positions=3000, max_target_positions=512, max_positions=None)
         got = parsed(path, max_source_positions=1024, max_target_positions=1024, max_positions=512)
+        parsed(checkpoint("b.pt", max_source_positions=1024), max_source_positions=1024)
     assert (got.max_source_positions, got.max_target_positions, got.max_positions) == (3000, 1024, 512)
     assert caplog.messages == ["--max-source-positions is 3000, as in the training; fairseq would take 1024"]
 

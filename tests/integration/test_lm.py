@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from pathlib import Path
 from typing import Any
@@ -10,15 +9,14 @@ from typing import Any
 import pytest
 import torch
 from fairseq.criterions.adaptive_loss import AdaptiveLoss
-from omegaconf import OmegaConf
 from torch import Tensor, nn
 
-from fairseq_posenc.encodings import StackShape, build, get, names
+from fairseq_posenc.encodings import get, names, spec_of
 from fairseq_posenc.models.adaptive import CountingAdaptiveSoftmax, OneMatrixSoftmax
-from fairseq_posenc.models.lm_config import LMPosEncConfig, OwnLMConfig, decoder_config
-from fairseq_posenc.models.presets import LM
+from fairseq_posenc.models.lm_config import decoder_config
 
 from . import lm, support
+from .cases import in_turn, serves
 from .lm import ARCH, SIZES, STOCK, STOCK_TASK
 
 PAD = 1
@@ -29,15 +27,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lm.write_corpus(tmp_path_factory.mktemp("lm") / "data-bin")
 
 
-def serves_a_decoder(name: str) -> bool:
-    try:
-        build(name, None, StackShape(layers=2, heads=2, dim=16, max_length=lm.SEGMENT, causal=True))
-    except ValueError:
-        return False
-    return not get(name).needs_segments
-
-
-DECODERS = [name for name in names() if serves_a_decoder(name)]
+DECODERS = [
+    (spec_of(name), None)
+    for name in names()
+    if serves(spec_of(name), None, causal=True) and not get(name).needs_segments
+]
 
 
 # -- compared with stock fairseq --------------------------------------------------------------------------
@@ -80,50 +74,19 @@ def test_learned_positions_are_those_of_stock_fairseq(data: Path, more: list[str
 # -- every encoding ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", DECODERS)
-def test_every_encoding_trains_without_memory(data: Path, name: str) -> None:
-    run = lm.train(data, "--pos-enc", name, "--max-update", 4, "--batch-size", 16, task=STOCK_TASK)
+@pytest.mark.parametrize("case", in_turn(DECODERS))
+def test_every_encoding_trains_without_memory(data: Path, case: tuple[str, None]) -> None:
+    run = lm.train(data, "--pos-enc", case[0], "--max-update", 4, "--batch-size", 16, task=STOCK_TASK)
     assert run.losses[-1] < run.losses[0]
 
 
 # -- architectures ----------------------------------------------------------------------------------------
 
-SUFFIXES = ["", *(f"_{name}" for name in LM)]
-
 
 @functools.cache
 def parsed(suffix: str, *arguments: str) -> Any:
-    words = [
-        "data",
-        *STOCK_TASK,
-        "--optimizer",
-        "adam",
-        "--max-tokens",
-        "1",
-        "--arch",
-        f"posenc_transformer_lm{suffix}",
-    ]
-    return support.parse([*words, *arguments]).model
-
-
-def expected(suffix: str) -> dict[str, Any]:
-    own = {field.name: field.default for field in dataclasses.fields(OwnLMConfig) if field.name != "_name"}
-    return {**own, **LM.get(suffix.removeprefix("_"), {})}
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_preset_writes_its_sizes_and_the_yaml_has_them(suffix: str) -> None:
-    model = parsed(suffix)
-    assert {name: model[name] for name in expected(suffix)} == expected(suffix)
-    path = support.PLUGIN / "config" / "model" / f"posenc_transformer_lm{suffix}.yaml"
-    assert OmegaConf.to_container(OmegaConf.load(path)) == {"_name": "posenc_transformer_lm", **expected(suffix)}
-    merged = OmegaConf.merge(OmegaConf.structured(LMPosEncConfig), OmegaConf.load(path), {"pos_enc": "xl"})
-    assert {key: merged[key] for key in expected(suffix)} == {**expected(suffix), "pos_enc": "xl"}
-
-
-def test_every_yaml_has_its_preset() -> None:
-    stems = {path.stem for path in (support.PLUGIN / "config" / "model").glob("posenc_transformer_lm*")}
-    assert stems == {f"posenc_transformer_lm{suffix}" for suffix in SUFFIXES}
+    line = ["data", *STOCK_TASK, "--optimizer", "adam", "--max-tokens", "1"]
+    return support.parse([*line, "--arch", f"posenc_transformer_lm{suffix}", *arguments]).model
 
 
 def test_the_user_beats_the_preset() -> None:

@@ -87,7 +87,7 @@ def assert_goes_on(data: Any, folder: Path, *more: Any, until: int, end: int) ->
     assert_same(learned(second), learned(whole), rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("dropout", ["0", "0.1"])
+@pytest.mark.parametrize("dropout", ["0.1", pytest.param("0", marks=pytest.mark.long)])
 @pytest.mark.parametrize("masks", MASKS)
 def test_training_goes_on_exactly(data: Path, masks: str, dropout: str, tmp_path: Path) -> None:
     """This includes random numbers, which fairseq seeds by the number of the update."""

@@ -16,7 +16,9 @@ from . import support
 from .support import PLUGIN
 
 
-@pytest.mark.parametrize("package", [False, True], ids=["bare user-dir", "package and user-dir"])
+@pytest.mark.parametrize(
+    "package", [False, pytest.param(True, marks=pytest.mark.long)], ids=["bare user-dir", "package and user-dir"]
+)
 def test_fairseq_train_finds_the_plugin(data: Path, tmp_path: Path, package: bool) -> None:
     """Training with worker processes stops within an epoch after two updates, and its checkpoint is complete."""
     words = support.command_line(data, "--pos-enc", "shaw+alibi", "--max-update", 2, "--save-dir", tmp_path / "save")

@@ -15,7 +15,9 @@ COUNT = 64
 RANDOM = ["--pos-enc-random", COUNT]
 
 
-@pytest.mark.parametrize("name", ["rope", "shaw", "learned"])
+@pytest.mark.parametrize(
+    "name", ["shaw", *(pytest.param(name, marks=pytest.mark.long) for name in ("rope", "learned"))]
+)
 def test_training_resumes_exactly_and_generation_is_repeatable(name: str, data: Path, tmp_path: Path) -> None:
     flags = ["--pos-enc", name, *RANDOM]
 

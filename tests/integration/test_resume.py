@@ -45,15 +45,14 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("stops", "options"),
     [
-        ((8,), []),  # in epoch 2
-        ((6,), []),  # after epoch 1
         ((3, 9, 14), []),  # in three epochs
-        ((14,), ["--curriculum", 9]),  # no epoch is shuffled
-        ((9,), ["--curriculum", 1]),  # shuffled from epoch 2 on
         ((8,), ["--num-workers", 2, "--data-buffer-size", 2]),
         ((4,), ["--update-freq", 2]),
-        ((8,), ["--update-ordered-indices-seed"]),
-        ((8,), ["--update-epoch-batch-itr", "True"]),
+        ((9,), ["--curriculum", 1]),  # shuffled from epoch 2 on
+        pytest.param((6,), [], marks=pytest.mark.long),  # after epoch 1
+        pytest.param((14,), ["--curriculum", 9], marks=pytest.mark.long),  # no epoch is shuffled
+        pytest.param((8,), ["--update-ordered-indices-seed"], marks=pytest.mark.long),
+        pytest.param((8,), ["--update-epoch-batch-itr", "True"], marks=pytest.mark.long),
     ],
     ids=str,
 )

@@ -11,7 +11,7 @@ from fairseq.modules import LearnedPositionalEmbedding, MultiheadAttention, Sinu
 from fairseq_posenc.models.attention import PosEncSelfAttention
 
 from . import support
-from .cases import CASES, IDS, position_flags
+from .cases import CASES, in_turn, position_flags
 
 
 def test_an_encoder_without_positions_is_permutation_equivariant(data: Path) -> None:
@@ -33,10 +33,10 @@ def test_an_encoder_with_positions_is_not(data: Path) -> None:
     assert not torch.allclose(permuted, straight[order], rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize(("name", "args"), CASES, ids=IDS)
-def test_positions_live_in_self_attention_and_in_pos_only(data: Path, name: str, args: str | None) -> None:
+@pytest.mark.parametrize("case", in_turn(CASES))
+def test_positions_live_in_self_attention_and_in_pos_only(data: Path, case: tuple[str, str | None]) -> None:
     """Also, every parameter appears once and gets a gradient."""
-    model, task = support.built(data, *position_flags(name, args))
+    model, task = support.built(data, *position_flags(*case))
     own = (LearnedPositionalEmbedding, SinusoidalPositionalEmbedding)
     assert not any(isinstance(module, own) for module in model.modules())
     assert model.encoder.embed_positions is None
@@ -48,7 +48,7 @@ def test_positions_live_in_self_attention_and_in_pos_only(data: Path, name: str,
         assert [layer.self_attn.view.index for layer in side.layers] == [1, 2]
         assert all(layer.self_attn.view.encoding is side.pos for layer in side.layers)
     names = [key for key in model.state_dict() if ".pos." in key]
-    assert all(key.split(".")[2] in name.split("+") for key in names), names
+    assert all(key.split(".")[2] in case[0].split("+") for key in names), names
     batch = support.batches(task)[0]
     model.train()(**batch["net_input"])[0].square().sum().backward()
     assert not [key for key, parameter in model.named_parameters() if parameter.grad is None]

@@ -194,6 +194,14 @@ def without_options(case: Case) -> bool:
     return not case.args
 
 
+def claims(case: Case) -> bool:
+    """Return whether all options of a case have their defaults, or change what the encoding declares.
+
+    This is for laws about what an encoding declares.
+    """
+    return without_options(case) or case.capabilities != dataclasses.replace(case, args={}).capabilities
+
+
 def defaults(where: Callable[[Case], bool] = lambda case: True) -> list[Case]:
     """Return every encoding with its default options, for which `where` holds."""
     return every(lambda case: not case.args and where(case))

@@ -80,6 +80,7 @@ def scenes() -> st.SearchStrategy[Scene]:
         room=st.integers(0, 4),
         span=st.none() | st.integers(1, 4),
         seed=st.integers(0, 99),
+        layers=st.integers(1, 3),
     )
 
 

@@ -15,8 +15,7 @@ from torch import Tensor
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
-from . import broken
-from .cases import Case, defaults, every, in_turn
+from .cases import Case, claims, defaults, in_turn
 from .compare import assert_close, assert_refused
 from .scene import PAD, Scene, attend_all, embedded, new_caches, normal, padded, positions_of, use_path
 
@@ -100,14 +99,14 @@ def keeps_apart(case: Case) -> bool:
     return bool(case.capabilities.documents)
 
 
-@pytest.mark.parametrize("case", in_turn(keeps_apart))
+@pytest.mark.parametrize("case", in_turn(keeps_apart, claims))
 def test_documents_equal_separate_sequences(case: Case) -> None:
     """Without padding, fused attention has a shortcut for decoders, which must not ignore the documents."""
     check_documents(case, "left" if case.causal else "right", "explicit")
     check_documents(case, "none", "auto")
 
 
-@pytest.mark.parametrize("case", every(lambda case: not keeps_apart(case)), ids=str)
+@pytest.mark.parametrize("case", in_turn(lambda case: not keeps_apart(case), claims))
 def test_documents_are_refused_where_they_are_not_declared(case: Case) -> None:
     check_refused(case)
     stack, packed = Scene(queries=WIDTH).stack(case), Packed.at("right")
@@ -157,13 +156,6 @@ def test_decoding_step_by_step_keeps_documents_apart(case: Case) -> None:
 # -- broken variants --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cls", [broken.CountsPads, broken.CountsColumns])
-@pytest.mark.parametrize("path", ["explicit", "auto"])
-def test_an_encoding_that_counts_columns_is_caught(path: str, cls: type) -> None:
-    with pytest.raises(AssertionError, match="a document of"):
-        check_documents(Case("broken", cls=cls), "right", path)
-
-
 @pytest.mark.parametrize("path", ["explicit", "auto"])
 def test_a_mask_without_documents_is_caught(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mask = vars(Positions)["allowed"].make
@@ -181,15 +173,3 @@ def test_a_mask_that_forgets_documents_before_the_queries_is_caught(
     monkeypatch.setattr(Positions, "allowed", forgetful)
     with pytest.raises(AssertionError, match=r"with memory|step by step"):
         check(Case("alibi", causal=True))
-
-
-def test_gradients_across_documents_are_caught() -> None:
-    with pytest.raises(AssertionError, match="gradient"):
-        check_documents(Case("broken", cls=broken.LeaksGradients), "right", "explicit")
-
-
-def test_documents_that_are_not_refused_are_caught() -> None:
-    case = Case("broken", cls=broken.DeniesDocuments, composition=broken.Permissive)
-    with pytest.raises(AssertionError, match="not refused"):
-        check_refused(case)
-    check_refused(Case("broken", cls=broken.DeniesDocuments))

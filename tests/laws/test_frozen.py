@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from . import broken
 from .cases import Case, in_turn, options_once, without_options
 from .compare import assert_close
 from .scene import Scene, embedded, padded, positions_of, use_path
@@ -39,8 +38,3 @@ def check_frozen(case: Case, training: bool) -> None:
 @pytest.mark.parametrize("case", in_turn(options_once, without_options))
 def test_an_encoding_alone_can_be_tuned(case: Case, training: bool) -> None:
     check_frozen(case, training)
-
-
-def test_an_encoding_without_gradient_is_caught() -> None:
-    with pytest.raises(AssertionError, match="has no gradient"):
-        check_frozen(Case("broken", cls=broken.Detached), training=False)

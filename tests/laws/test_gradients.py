@@ -14,8 +14,7 @@ from torch.utils.checkpoint import checkpoint
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Block, Stack
 
-from . import broken
-from .cases import Case, every, options_once
+from .cases import Case, every, in_turn, options_once, without_options
 from .compare import assert_close
 from .scene import drawn, embedded, padded, positions_of
 
@@ -109,21 +108,6 @@ def test_gradients_are_the_same_and_accumulate_once(case: Case) -> None:
         check_gradients(case, layers)
 
 
-@pytest.mark.parametrize("case", every(options_once), ids=str)
+@pytest.mark.parametrize("case", in_turn(options_once, without_options))
 def test_the_stack_checkpoints_its_blocks(case: Case) -> None:
     check_stack_flag(case)
-
-
-def test_a_parameter_that_each_layer_reads_itself_is_caught() -> None:
-    with pytest.raises(AssertionError, match=r"reentrant: broken\.weight accumulated [2-9] times"):
-        check_gradients(Case("broken", {"share": "layer-wise"}, cls=broken.ReadsItsWeight), (0, 1, 2))
-
-
-def test_a_parameter_without_a_gradient_is_caught() -> None:
-    with pytest.raises(AssertionError, match="accumulated 0 times"):
-        check_gradients(Case("broken", cls=broken.Detached), (0, 1, 2))
-
-
-def test_a_forward_that_its_recomputation_does_not_repeat_is_caught() -> None:
-    with pytest.raises(AssertionError, match="gradient of"):
-        check_gradients(Case("broken", cls=broken.CountsItsCalls), (0, 1, 2))

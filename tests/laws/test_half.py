@@ -16,7 +16,6 @@ from fairseq_posenc.attention import formula
 from fairseq_posenc.ops.precision import promoted
 from fairseq_posenc.stack import Stack
 
-from . import broken
 from .cases import Case, directions, every, in_turn, options_once, without_options
 from .compare import assert_close, assert_finite
 from .scene import drawn, embedded, on_device, padded, positions_of, use_path
@@ -230,16 +229,3 @@ def test_every_case_is_tried_at_its_maximum_length(case: Case) -> None:
     with torch.device("meta"):
         limit = at_length(case).encoding(shape).limit
     assert limit == 2 * LENGTH if "extend_to" in case.args else limit in (None, LENGTH)
-
-
-@pytest.mark.parametrize(
-    ("cls", "dtype"), [(broken.OverflowsInHalf, torch.float16), (broken.RoundsPositions, torch.bfloat16)]
-)
-def test_positions_in_half_precision_are_caught(cls: type, dtype: torch.dtype) -> None:
-    with pytest.raises(AssertionError, match="half precision"):
-        check_half(Expected(Case("broken", cls=cls)), dtype, autocast=False, path="explicit")
-
-
-def test_sums_in_half_precision_are_caught() -> None:
-    with pytest.raises(AssertionError, match=r"summed gradient of broken\.weight"):
-        check_sums(Case("broken", cls=broken.SumsInHalf))

@@ -10,7 +10,7 @@ import pytest
 
 from fairseq_posenc.encodings import get, names
 
-from . import broken, toy
+from . import toy
 from .cases import Case, defaults, every, in_one_direction
 
 BOUND = 0.1
@@ -81,13 +81,3 @@ def test_all_encodings_are_among_the_long_ones() -> None:
 )
 def test_cls_is_there_for_those_that_read_it(spec: str, args: dict[str, str], reads: bool) -> None:
     assert toy.reads_cls(Case(spec, args, causal=spec == "cope")) is reads
-
-
-def test_a_direction_that_cannot_be_learned_is_caught() -> None:
-    with pytest.raises(AssertionError, match="cannot say its left neighbour"):
-        check_left_neighbour(Case("broken", cls=broken.ClaimsDirection), steps=100)
-
-
-def test_a_direction_that_is_denied_is_caught() -> None:
-    with pytest.raises(AssertionError, match="denies directional"):
-        check_left_neighbour(Case("broken", cls=broken.ClaimsNoDirection), denied=ENOUGH)

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from . import broken
 from .cases import LENGTH_FLAG, Case, in_turn, without_options
 from .compare import assert_close, assert_refused
 from .literal import literal_all, literal_embed
@@ -62,17 +61,3 @@ def check_against_reference(case: Case, stack: object) -> None:
 @pytest.mark.parametrize("case", in_turn(now=without_options))
 def test_beyond_the_maximum_length(case: Case) -> None:
     check_beyond(case)
-
-
-@pytest.mark.parametrize(
-    ("cls", "words"),
-    [
-        (broken.WrapsAround, "beyond the maximum length"),
-        (broken.SilentlyClips, "contradicts"),
-        (broken.IgnoresItsLimit, "not refused"),
-    ],
-)
-def test_silence_beyond_the_maximum_length_is_caught(cls: type, words: str) -> None:
-    composition = broken.Permissive if cls is broken.IgnoresItsLimit else Case("none").composition
-    with pytest.raises(AssertionError, match=words):
-        check_beyond(Case("broken", cls=cls, composition=composition))

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from . import broken
-from .cases import Case, every
+from .cases import Case, claims, in_turn
 from .compare import assert_close, assert_refused
 from .scene import Scene, attend_all, padded, positions_of, use_path
 
@@ -37,24 +36,12 @@ def check_memory_refused(case: Case) -> None:
     assert_refused(lambda: stack(x, positions, memory=states), case.spec, "memory")
 
 
-@pytest.mark.parametrize("case", every(lambda case: case.capabilities.memory), ids=str)
+@pytest.mark.parametrize("case", in_turn(lambda case: case.capabilities.memory, claims))
 def test_memory_equals_a_longer_context(case: Case) -> None:
     for path in ("explicit", "auto"):
         check_memory(case, path)
 
 
-@pytest.mark.parametrize("case", every(lambda case: not case.capabilities.memory), ids=str)
+@pytest.mark.parametrize("case", in_turn(lambda case: not case.capabilities.memory, claims))
 def test_memory_is_refused_where_it_is_not_declared(case: Case) -> None:
     check_memory_refused(case)
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_an_encoding_that_ignores_memory_columns_is_caught(causal: bool) -> None:
-    with pytest.raises(AssertionError, match="with memory"):
-        check_memory(Case("broken", causal=causal, cls=broken.CountsRowsFromZero), "explicit")
-
-
-def test_memory_that_is_not_refused_is_caught() -> None:
-    case = Case("broken", cls=broken.CountsPads, composition=broken.Permissive)
-    with pytest.raises(AssertionError, match="not refused"):
-        check_memory_refused(case)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from . import broken
 from .cases import Case, in_turn, without_options
 from .compare import assert_close, assert_finite, assert_same
 from .scene import PAD, Scene, attend_all, embedded, expose, padded, positions_of, run, use_path
@@ -76,35 +75,3 @@ def test_a_sample_is_the_same_alone_and_in_a_batch(case: Case) -> None:
 def test_a_row_that_sees_nothing_gives_zeros(case: Case, side: str) -> None:
     for path in PATHS:
         check_empty_rows(case, side, path)
-
-
-@pytest.mark.parametrize(
-    ("cls", "side"),
-    [
-        (broken.CountsPads, "left"),
-        (broken.CountsFromTheEnd, "right"),
-        (broken.ReadsPads, "right"),
-        (broken.CountsColumns, "right"),
-    ],
-)
-def test_an_encoding_that_depends_on_pads_is_caught(cls: type, side: str) -> None:
-    with pytest.raises(AssertionError, match="a sample of"):
-        check_padding(Case("broken", cls=cls), side, "explicit")
-
-
-def test_an_encoding_that_mixes_samples_is_caught() -> None:
-    with pytest.raises(AssertionError, match="a sample"):
-        check_batch(Case("broken", cls=broken.MixesSamples), "explicit")
-
-
-@pytest.mark.parametrize(
-    ("cls", "words"),
-    [
-        (broken.MasksFirst, "not finite"),
-        (broken.AddsToAllRows, "a sample of pads"),
-        (broken.BadGradient, "gradient of"),
-    ],
-)
-def test_an_encoding_that_spoils_empty_rows_is_caught(cls: type, words: str) -> None:
-    with pytest.raises(AssertionError, match=words):
-        check_empty_rows(Case("broken", cls=cls), "left", "explicit")

@@ -11,7 +11,6 @@ from torch import Tensor
 from fairseq_posenc.core.schedule import numbers
 from fairseq_posenc.encodings import build, specs
 from fairseq_posenc.encodings.building import with_defaults
-from fairseq_posenc.encodings.rope import Rope
 from fairseq_posenc.stack import Stack
 
 from . import broken
@@ -148,18 +147,6 @@ def test_lfhc_divides_by_the_number_of_the_layer_in_the_stack() -> None:
 
 
 # -- broken variants -----------------------------------------------------------------------------------
-
-
-def test_a_view_that_ignores_the_schedule_is_caught() -> None:
-    case = Case("broken", {"layers": SCHEDULE}, cls=Rope)
-    check_reference(case, SCENE)
-    with pytest.raises(AssertionError, match="output: differs"):
-        check_reference(Case("broken", {"layers": SCHEDULE}, cls=Rope, composition=broken.ForgetsTheSchedule), SCENE)
-
-
-def test_a_table_that_is_read_by_the_number_in_the_stack_is_caught() -> None:
-    with pytest.raises(AssertionError, match="output: differs"):
-        check_reference(Case("broken", {"layers": SCHEDULE, "share": "none"}, cls=broken.ReadsByIndex), SCENE)
 
 
 def test_a_table_of_a_layer_outside_of_the_schedule_is_caught() -> None:

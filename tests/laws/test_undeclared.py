@@ -135,11 +135,6 @@ def test_an_undeclared_use_that_is_not_refused_is_caught(capability: str) -> Non
             check_own_layers(case, capability)
 
 
-def test_a_length_that_is_not_refused_is_caught() -> None:
-    with pytest.raises(AssertionError, match="not refused"):
-        check_own_length(Case("declares-nothing", cls=DeclaresNothing, composition=broken.Permissive))
-
-
 @pytest.mark.parametrize("name", names())
 def test_every_encoding_serves_some_stack_and_refuses_the_other(name: str) -> None:
     served = directions(name)
@@ -172,17 +167,6 @@ def test_an_encoding_for_one_direction_is_refused_in_the_other(cls: type, causal
 def test_a_direction_that_is_not_refused_is_caught() -> None:
     with pytest.raises(AssertionError, match="not refused"):
         check_built_direction(Case("none"))
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_a_disagreement_that_is_not_refused_is_caught(causal: bool) -> None:
-    case = Case("both-ways", causal=causal, cls=NoEncoding, composition=broken.Permissive)
-    for check in (check_other_direction, check_other_cls, check_segments):
-        with pytest.raises(AssertionError, match="not refused"):
-            check(case)
-    case = replace(case, composition=broken.TakesAnyDirection)
-    with pytest.raises(AssertionError, match="not refused"):
-        check_other_direction(case)
 
 
 def test_a_layer_that_the_stack_has_not_is_refused() -> None:

@@ -49,9 +49,9 @@ def test_the_longest_common_subsequence_is_found(seed: int) -> None:
 def test_five_thousand_pairs_take_seconds() -> None:
     rng = random.Random(3)
     hypotheses, references = ([" ".join(drawn(rng, 40)) for _ in range(5000)] for _ in range(2))
-    began = time.monotonic()
+    began = time.process_time()
     metrics.mean_rouge_l(hypotheses, [[reference] for reference in references])
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(

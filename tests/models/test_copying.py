@@ -13,9 +13,10 @@ from torch import Tensor
 pytest.importorskip("fairseq")
 
 import support_questions as q
+from fairseq.dataclass.configs import GenerationConfig
 from support_questions import probabilities
 
-from fairseq_posenc.models.copying import Copied, first_places, log_probs, target_log_probs
+from fairseq_posenc.models.copying import MECHANISMS, Copied, CopyNet, first_places, log_probs, target_log_probs
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +24,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return q.write_questions(tmp_path_factory.mktemp("questions") / "prepared")
 
 
-@pytest.fixture(scope="module")
-def both(data: Path) -> tuple[Any, Any]:
-    """Return a model in float64 and its task."""
-    model, task = q.moved(data, "--pos-enc", "shaw")
+@pytest.fixture(scope="module", params=MECHANISMS)
+def both(data: Path, request: pytest.FixtureRequest) -> tuple[Any, Any]:
+    """Return a model in float64, with each copy mechanism, and its task."""
+    model, task = q.moved(data, "--pos-enc", "shaw", "--copy-mechanism", request.param)
     return model.double(), task
 
 
@@ -125,6 +126,77 @@ def test_repeated_words_have_the_place_of_the_first() -> None:
     assert first_places(source).tolist() == [[0, 1, 0, 3, 1, 0], [0, 0, 0, 0, 4, 0]]
 
 
+# -- CopyNet ----------------------------------------------------------------------------------------------
+
+
+def copynet_case() -> tuple[CopyNet, Tensor, Tensor, Tensor, Tensor]:
+    """Return CopyNet in float64 with random weights, decoder states, logits, encoder states and source tokens."""
+    random = torch.Generator().manual_seed(4)
+    copier = CopyNet(5).double()
+    copier.key.weight.data = torch.randn(5, 5, generator=random).double()
+    decoded, logits, encoded = (torch.randn(B, *shape, generator=random).double() for shape in ((T, 5), (T, V), (S, 5)))
+    for tensor in (decoded, logits, encoded):
+        tensor.requires_grad_()
+    return copier, decoded, logits, encoded, case()[3]
+
+
+def literal_copynet(copier: CopyNet, decoded: Tensor, logits: Tensor, encoded: Tensor, source: Tensor) -> Tensor:
+    """Compute equations 4 to 8 of Gu et al. 2016, number by number."""
+    rows = []
+    for b in range(B):
+        places = [s for s in range(S) if source[b, s] != q.PAD]
+        for t in range(T):
+            generate = [logits[b, t, word].exp() for word in range(V)]
+            copy = {s: ((copier.key.weight @ encoded[b, s]).tanh() @ decoded[b, t]).exp() for s in places}
+            z = sum(generate) + sum(copy.values())
+            for word in range(E):
+                p = generate[word] / z if word < V else torch.zeros_like(z)
+                rows.append(p + sum(copy[s] / z for s in places if source[b, s] == word))
+    return torch.stack(rows).view(B, T, E)
+
+
+def test_copynet_by_hand() -> None:
+    """A word adds its places 2 and 3 to its logit, an unknown word has its place only, and padding has nothing."""
+    copier = CopyNet(2)
+    copier.key.weight.data = torch.eye(2)
+    scores = torch.tensor([2.0, 1.0, 3.0, 100.0]).log()  # of the word 1, the unknown word 3, the word 1, padding
+    encoded = torch.stack([(scores / 10).atanh(), torch.zeros(4)], 1)[None]
+    source, padding = torch.tensor([[1, 3, 1, 0]]), torch.tensor([[False, False, False, True]])
+    logits = torch.tensor([[[1.0, 2.0, 3.0]]]).log()
+    copied = copier(torch.tensor([[[10.0, 0.0]]]), logits, encoded, padding, source, 4)
+    expected = torch.tensor([1, 2 + 2 + 3, 3, 1]) / 12
+    torch.testing.assert_close(log_probs(logits, copied)[0, 0].exp(), expected)
+    each = [target_log_probs(logits, copied, torch.tensor([[word]])).exp().item() for word in range(4)]
+    assert each == pytest.approx(expected.tolist())
+    assert torch.sigmoid(-copied.gate).item() == pytest.approx(6 / 12)  # the probability of copying
+
+
+def test_copynet_is_that_of_gu_et_al_with_its_gradients() -> None:
+    mine, theirs = copynet_case(), copynet_case()
+    copier, decoded, logits, encoded, source = mine
+    copied = copier(decoded, logits, encoded, source.eq(q.PAD), source, E)
+    actual, expected = log_probs(logits, copied).exp(), literal_copynet(*theirs)
+    torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
+    targets = source[:, [4, 3, 6, 8]]
+    of_targets = target_log_probs(logits, copied, targets).exp()
+    torch.testing.assert_close(of_targets, expected.gather(2, targets[..., None])[..., 0], rtol=1e-12, atol=1e-12)
+    weights = torch.randn(B, T, E, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    for probs in (actual, expected):
+        (probs * weights).sum().backward()
+    pairs = zip((copier.key.weight, *mine[1:4]), (theirs[0].key.weight, *theirs[1:4]), strict=True)
+    for ours, other in pairs:
+        torch.testing.assert_close(ours.grad, other.grad, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_logits_are_summed_in_float32(dtype: torch.dtype) -> None:
+    copier, decoded, logits, encoded, _ = copynet_case()
+    scores = copier.scores(decoded, encoded).float()
+    halves = logits.to(dtype)
+    expected = halves.double().logsumexp(-1) - scores.double().logsumexp(-1)
+    torch.testing.assert_close(copier.gates(decoded, halves, scores).double(), expected, rtol=1e-6, atol=1e-6)
+
+
 # -- the model --------------------------------------------------------------------------------------------
 
 
@@ -135,11 +207,18 @@ def test_the_model_mixes_by_the_formula(both: tuple[Any, Any], batch: dict[str, 
     logits, extra = model.decoder(inputs["prev_output_tokens"], encoded)
     read = inputs["prev_output_tokens"].masked_fill(inputs["prev_output_tokens"] >= q.SIZE, q.UNK)
     states, _ = model.decoder.extract_features_scriptable(read, encoded)
-    queries = states @ model.decoder.copier.query.weight.T
-    scores = torch.einsum("btd,sbd->bts", queries, encoded["encoder_out"][0])
+    copier, sources = model.decoder.copier, encoded["encoder_out"][0]
+    if isinstance(copier, CopyNet):
+        scores = torch.einsum("btd,sbd->bts", states, (sources @ copier.key.weight.T).tanh())
+    else:
+        scores = torch.einsum("btd,sbd->bts", states @ copier.query.weight.T, sources)
     padding = torch.isin(inputs["src_tokens"], torch.tensor([q.BOS, q.PAD, q.EOS]))
-    attention = scores.masked_fill(padding[:, None], -math.inf).softmax(-1)
-    gate = torch.sigmoid(states @ model.decoder.copier.gate.weight.T)
+    scores = scores.masked_fill(padding[:, None], -math.inf)
+    attention = scores.softmax(-1)
+    if isinstance(copier, CopyNet):
+        gate = torch.cat([logits, scores], -1).softmax(-1)[..., : q.SIZE].sum(-1, keepdim=True)
+    else:
+        gate = torch.sigmoid(states @ copier.gate.weight.T)
     size = q.SIZE + 2
     scattered = attention @ torch.nn.functional.one_hot(inputs["src_tokens"], size).to(attention)
     spoken = torch.nn.functional.pad(logits.softmax(-1), (0, size - q.SIZE))
@@ -166,9 +245,24 @@ def test_words_that_a_sample_does_not_have_get_nothing(both: tuple[Any, Any], ba
         assert row[:, known:].eq(-math.inf).all()
 
 
+def test_the_search_and_the_loss_agree(both: tuple[Any, Any], batch: dict[str, Any]) -> None:
+    """The score of each token of a hypothesis is the log-probability that the loss has for this token."""
+    model, task = both
+    options = GenerationConfig(beam=3, nbest=1, max_len_b=6, min_len=6, lenpen=0)
+    best = [hypotheses[0] for hypotheses in task.build_generator([model], options).generate([model], {**batch})]
+    target = torch.stack([hypothesis["tokens"] for hypothesis in best])
+    previous = torch.cat([torch.full((len(target), 1), q.EOS), target[:, :-1]], 1)
+    output = model(**{**batch["net_input"], "prev_output_tokens": previous})
+    expected = torch.stack([hypothesis["positional_scores"] for hypothesis in best])
+    torch.testing.assert_close(model.target_log_probs(output, target), expected)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_finite_and_sums_in_float32(dtype: torch.dtype, data: Path, batch: dict[str, Any]) -> None:
-    model, _ = q.built(data)
+def test_half_precision_is_finite_and_sums_in_float32(
+    dtype: torch.dtype, mechanism: str, data: Path, batch: dict[str, Any]
+) -> None:
+    model, _ = q.built(data, "--copy-mechanism", mechanism)
     half = model.to(dtype)
     probs = probabilities(half, batch)
     assert probs.dtype == torch.float32
@@ -180,7 +274,7 @@ def test_half_precision_is_finite_and_sums_in_float32(dtype: torch.dtype, data: 
 
 
 def test_without_copying_it_is_an_ordinary_model(data: Path, batch: dict[str, Any]) -> None:
-    model, _ = q.moved(data, "--no-copy")
+    model, _ = q.moved(data, "--copy-mechanism", "none")
     output = model(**batch["net_input"])
     assert model.get_normalized_probs(output, True).shape[-1] == q.SIZE
     target = model.get_targets(batch, output)

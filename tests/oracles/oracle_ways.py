@@ -58,8 +58,16 @@ class Way:
         return f"{self.how}-{self.path}-{'causal' if self.causal else 'both'}-{self.pads}"
 
 
-def ways(*, causal: tuple[bool, ...] = (False, True), paths: tuple[str, ...] = ("explicit", "fused")) -> Any:
-    """Parametrise a test over all possible ways: there is no memory with padding, and single steps are causal."""
+def ways(
+    *,
+    causal: tuple[bool, ...] = (False, True),
+    paths: tuple[str, ...] = ("explicit", "fused"),
+    now: tuple[str, ...] = ("whole", "memory", "chunk", "steps"),
+) -> Any:
+    """Parametrise a test over all possible ways: there is no memory with padding, and single steps are causal.
+
+    `make test` tries the ways in `now`, and `make test-long` the others, too.
+    """
     padded = {"whole": ("none", "left", "right"), "memory": ("none",), "chunk": ("none", "left")}
     padded["steps"] = ("none", "left")
     every = [
@@ -68,10 +76,16 @@ def ways(*, causal: tuple[bool, ...] = (False, True), paths: tuple[str, ...] = (
         for pads in padded[how]
         if direction or how != "steps"
     ]
-    return pytest.mark.parametrize("way", every, ids=str)
+    marks = {True: [], False: [pytest.mark.long]}
+    return pytest.mark.parametrize(
+        "way", [pytest.param(way, id=str(way), marks=marks[way.how in now]) for way in every]
+    )
 
 
-both_dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["fp32", "fp64"])
+#: Formulas are compared in float64; float32 only rounds more.
+both_dtypes = pytest.mark.parametrize(
+    "dtype", [torch.float64, pytest.param(torch.float32, marks=pytest.mark.long)], ids=["fp64", "fp32"]
+)
 
 
 def tolerance(dtype: torch.dtype, keeps_double: bool = True) -> float:

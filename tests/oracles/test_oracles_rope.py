@@ -95,7 +95,7 @@ PEERS: list[tuple[str, str, Callable[[], Rotate]]] = [
 all_peers = pytest.mark.parametrize(("args", "peer"), [peer[1:] for peer in PEERS], ids=[peer[0] for peer in PEERS])
 
 
-@ways(paths=("explicit",))
+@ways(paths=("explicit",), now=("whole",))
 @all_peers
 def test_rotation_in_attention(args: str, peer: Callable[[], Rotate], way: Way) -> None:
     mine = mine_with(args)

@@ -56,7 +56,8 @@ def refused(recipe: Path, *words: object, **variables: str) -> str:
 
 
 def scores(output: Path) -> dict[str, str]:
-    return {path.name: path.read_text() for path in sorted((output / "scores").glob("*.json"))}
+    """Return the scores of a run, which finetuning has in a folder of its evaluation, and of runs inside of it."""
+    return {str(path.relative_to(output)): path.read_text() for path in sorted(output.glob("**/scores/*.json"))}
 
 
 def ran(printed: str) -> list[str]:

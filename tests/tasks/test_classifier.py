@@ -98,17 +98,3 @@ def test_contradictions_are_refused(tmp_path: Path, options: Any, init_token: in
 def test_a_missing_file_of_vectors_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"--word-vectors .*nowhere"):
         build(word_vectors=str(tmp_path / "nowhere"))
-
-
-@pytest.mark.parametrize("suffix", ["", "_tiny"])
-def test_hydra_has_the_same_sizes(suffix: str) -> None:
-    import yaml
-
-    import fairseq_posenc
-
-    file = Path(fairseq_posenc.__file__).parent / "config" / "model" / f"posenc_classifier{suffix}.yaml"
-    sizes = yaml.safe_load(file.read_text(encoding="utf-8"))
-    assert sizes.pop("_name") == "posenc_classifier"
-    preset = CLASSIFIER.get(suffix.removeprefix("_"), {})
-    assert sizes == {name: value for name, value in {**vars(ClassifierConfig()), **preset}.items() if name in sizes}
-    assert set(preset) <= set(sizes)

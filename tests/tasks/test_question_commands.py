@@ -204,7 +204,7 @@ def test_special_symbols_of_a_line_are_words(data: Path, tmp_path: Path) -> None
 
 def test_models_that_copy_and_models_that_do_not_are_no_ensemble(both: tuple[Any, Any], data: Path) -> None:
     model, task = both
-    other = q.built(data, "--no-copy")[0]
+    other = q.built(data, "--copy-mechanism", "none")[0]
     generator = task.build_generator([model, other], GenerationConfig(beam=2))
-    with pytest.raises(ValueError, match="An ensemble cannot mix models with and without --no-copy"):
+    with pytest.raises(ValueError, match="An ensemble cannot mix models that copy with models of --copy-mechanism"):
         task.inference_step(generator, [model, other], q.batch(task))

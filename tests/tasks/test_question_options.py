@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -10,30 +9,14 @@ import pytest
 pytest.importorskip("fairseq")
 
 import support_questions as q
-from omegaconf import OmegaConf
 
 from fairseq_posenc.core.syntax import parse_options
-from fairseq_posenc.models.config import PosEncConfig
-from fairseq_posenc.models.presets import QUESTION_GENERATION
 from fairseq_posenc.models.question_generation_config import QuestionGenerationConfig
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return q.write_questions(tmp_path_factory.mktemp("questions") / "prepared")
-
-
-@pytest.mark.parametrize("suffix", ["", *(f"_{name}" for name in QUESTION_GENERATION)])
-def test_the_yaml_is_the_preset(suffix: str, data: Path) -> None:
-    from integration import support
-
-    own = {field.name: field.default for field in fields(PosEncConfig) if not field.name.startswith("_")}
-    preset = QUESTION_GENERATION.get(suffix.removeprefix("_"), {})
-    yaml = OmegaConf.load(support.PLUGIN / "config" / "model" / f"posenc_question_generation{suffix}.yaml")
-    expected = {"_name": "posenc_question_generation", **own, **preset}
-    assert OmegaConf.to_container(yaml) == expected
-    model = support.parse(q.words(data, "--arch", f"posenc_question_generation{suffix}")).model
-    assert {name: model[name] for name in preset} == preset
 
 
 def test_the_decoder_is_the_papers() -> None:

@@ -26,7 +26,7 @@ class Apex:
     Args:
         error: Error that importing apex raised; empty if there was none or if it was an ImportError.
         is_nvidia: Whether it is NVIDIA's apex.
-        layer_norm, adam: Whether fairseq can use FusedLayerNorm and FusedAdam.
+        layer_norm: Whether fairseq can use FusedLayerNorm.
     """
 
     present: bool = False
@@ -34,7 +34,6 @@ class Apex:
     error: str = ""
     is_nvidia: bool = False
     layer_norm: bool = False
-    adam: bool = False
 
 
 def probe() -> Apex:
@@ -50,21 +49,7 @@ def probe() -> Apex:
         is_nvidia=is_nvidia,
         # FusedLayerNorm imports its kernel only when the first module is created.
         layer_norm=is_nvidia and not import_error("fused_layer_norm_cuda"),
-        adam=has_fused_adam(),
     )
-
-
-def has_fused_adam() -> bool:
-    """Return whether fairseq would use FusedAdam.
-
-    fairseq's get_fused_adam_class decides the same way, but cannot be called when fairseq is broken.
-    """
-    if not import_error("fused_adam_cuda"):
-        return True
-    if import_error("apex.optimizers") or import_error("apex.multi_tensor_apply"):
-        return False
-    applier = getattr(sys.modules["apex.multi_tensor_apply"], "multi_tensor_applier", None)
-    return hasattr(sys.modules["apex.optimizers"], "FusedAdam") and getattr(applier, "available", False)
 
 
 def check_apex(apex: Apex, gpu: bool) -> Check:
@@ -86,5 +71,4 @@ def check_apex(apex: Apex, gpu: bool) -> Check:
     if not apex.layer_norm:
         state = f"{name} has no CUDA kernels, so that fairseq cannot build models on a GPU"
         return Check("apex", "fail" if gpu else "warn", state, f"run pip uninstall apex, or rebuild it: {BUILD}")
-    used = "FusedLayerNorm and FusedAdam" if apex.adam else "FusedLayerNorm (no FusedAdam)"
-    return Check("apex", "ok", f"{name}: fairseq uses {used}{'' if gpu else ', but only on a GPU'}")
+    return Check("apex", "ok", f"{name}: fairseq uses FusedLayerNorm{'' if gpu else ', but only on a GPU'}")

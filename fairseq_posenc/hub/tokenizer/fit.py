@@ -61,7 +61,7 @@ def fitted(
     whole = [token for token in source.get("added_tokens") or () if not token.get("special")]
     whole = [AddedToken(t["content"], normalized=bool(t.get("normalized"))) for t in whole if t["content"] in ids]
     tokenizer.add_tokens(whole)
-    tokenizer.post_processor = _template(ids, segments) if first is None else _beginning(first, ids[first])
+    tokenizer.post_processor = _template(ids, segments, first)
     contents: Tokenizer = json.loads(tokenizer.to_str())
     return contents, lacking
 
@@ -139,17 +139,17 @@ def _model(model: Mapping[str, Any], own: Mapping[str, float], names: Sequence[s
     return fitted_model
 
 
-def _template(ids: Mapping[str, int], segments: bool) -> Any:
-    """Return the template that adds special symbols: <s> a </s>; for two texts as in RoBERTa, <s> a </s></s> b </s>."""
+def _template(ids: Mapping[str, int], segments: bool, first: str | None) -> Any:
+    """Return the template that adds special symbols.
+
+    For masked language models: <s> a </s>, and for two texts, as in RoBERTa, <s> a </s></s> b </s>. For language
+    models, whose texts begin with </s>: </s> a.
+    """
     from tokenizers.processors import TemplateProcessing
 
-    second, special = int(segments), [(name, ids[name]) for name in ("<s>", "</s>")]
-    pair = f"<s> $A </s> </s>:{second} $B:{second} </s>:{second}"
-    return TemplateProcessing(single="<s> $A </s>", pair=pair, special_tokens=special)
-
-
-def _beginning(symbol: str, number: int) -> Any:
-    """Return the template that puts a symbol before each text of a language model: </s> a."""
-    from tokenizers.processors import TemplateProcessing
-
-    return TemplateProcessing(single=f"{symbol} $A", pair=f"{symbol} $A $B", special_tokens=[(symbol, number)])
+    if first is None:
+        second, names = int(segments), ["<s>", "</s>"]
+        single, pair = "<s> $A </s>", f"<s> $A </s> </s>:{second} $B:{second} </s>:{second}"
+    else:
+        single, pair, names = f"{first} $A", f"{first} $A $B", [first]
+    return TemplateProcessing(single=single, pair=pair, special_tokens=[(name, ids[name]) for name in names])

@@ -113,7 +113,7 @@ def _sentencepiece(path: Path) -> Any:
     """Read a SentencePiece model, Unigram or BPE."""
     from transformers.convert_slow_tokenizer import SpmConverter
 
-    class Converter(SpmConverter):  # type: ignore[misc]
+    class Converter(SpmConverter):
         handle_byte_fallback = True
 
     converter = Converter(SimpleNamespace(vocab_file=str(path), legacy=False))

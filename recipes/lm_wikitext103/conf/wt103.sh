@@ -1,7 +1,8 @@
 # The language models of Qu et al. 2021 (LFHC and GCDF): the base model of Transformer-XL on WikiText-103. The setting
 # biases=tied means that all layers share the biases u and v, as in Transformer-XL. Qu et al. use the name T5 for
-# `diet-rel` with clip=M; in this project, `t5` is the encoding of the T5 paper. "Not stated" means that Qu et al. do
-# not state the value. They say that they keep Transformer-XL's setup.
+# `diet-rel`, and state no clip distance: 150, the memory in training, is our choice. In this project, `t5` is the
+# encoding of the T5 paper. "Not stated" means that Qu et al. do not state the value. They say that they keep
+# Transformer-XL's setup.
 corpus=wikitext103
 seeds=1,2,3,4,5,6,7,8,9,10  # Qu et al. 2021, section 4.1: each experiment is the mean of ten runs
 workers=8

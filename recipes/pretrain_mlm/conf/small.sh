@@ -1,6 +1,6 @@
 # For corpora of a few megabytes and two cores: a tiny RoBERTa, which trains in five to ten minutes per encoding. We chose
 # the learning rate, pre-norm layers and the small batch because the loss then leaves its first plateau soonest;
-# docs/masked-lm.md shows the curves.
+# docs/masked-lm.md has two of these losses.
 corpus=builtin
 jobs=2                    # number of training runs at the same time
 threads=1                 # processor threads of each training

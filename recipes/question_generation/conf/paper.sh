@@ -10,6 +10,7 @@ length=512                        # code of the same author for another task
 longest_answer=100
 longest_question=50
 vocabulary=20000                  # our choice; has an effect with --encoder scratch only
+copy_mechanism=copynet            # the paper cites Gu et al. 2016
 arch=posenc_question_generation   # the decoder has 3 layers of dimension 768 (feed-forward layers 3,072) with 12 heads
 # The paper's T5 has a scalar for each distance: diet-rel. Its clip of 50 (the longest question) is our choice.
 pos_enc='diet-rel[clip=50],shaw[clip=8,share=none],lfhc[clip=2],xl,gcdf'

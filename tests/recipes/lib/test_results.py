@@ -180,6 +180,13 @@ def test_a_papers_number_stands_beside_what_differs(run: Run, tmp_path: Path) ->
     assert "; ".join(differs) in run.text
 
 
+def test_a_papers_number_stands_beside_its_own_metric_only(run: Run) -> None:
+    run.model("gcdf", 1, {"ROUGE-L": 33.0, "BLEU-4": 5.0})
+    words = ["--metric", "ROUGE-L", "--metric", "BLEU-4", "--paper", "LFHC", "--column", "ROUGE-L=SQuAD"]
+    row = run.report(*words, "--like", "twice")[0]
+    assert (row["paper"], row["paper's BLEU-4"]) == (47.55, None)
+
+
 def test_only_a_run_without_differences_is_comparable(run: Run) -> None:
     settings = report.preset("twice")
     lines = [

@@ -72,12 +72,12 @@ def run_folder(folder: Path, data: Path) -> dict[str, list[str]]:
     The first model copies a name; the second repeats one question. Of two validations, the first is better.
     """
     unknown = items(data)[0]["unknown"][0]
-    pieces = {"xl.s1": [f"who is {unknown} ?", *["when was the mill built ?"] * 59], "no-copy.xl.s1": ["what ?"] * 60}
+    pieces = {"xl.s1": [f"who is {unknown} ?", *["when was the mill built ?"] * 59], "none.xl.s1": ["what ?"] * 60}
     (folder / "logs").mkdir()
-    (folder / "models.tsv").write_text("xl.s1\txl\t1\t\nno-copy.xl.s1\txl\t1\tno-copy\n")
+    (folder / "models.tsv").write_text("xl.s1\txl\t1\t\nnone.xl.s1\txl\t1\tnone\n")
     log = "".join(
-        f'x | valid | {{"valid_num_updates": "{n}", "valid_rouge_l": "{rouge}", "valid_copied": "{gate}"}}\n'
-        for n, rouge, gate in ((20, 0.25, 0.4), (40, 0.21, 0.7))
+        f'x | valid | {{"valid_num_updates": "{n}", "valid_rouge_l": "{rouge}", "valid_copied": "{copied}"}}\n'
+        for n, rouge, copied in ((20, 0.25, 0.4), (40, 0.21, 0.7))
     )
     for name, lines in pieces.items():
         generated = folder / "generated" / name / "generate-valid.txt"
@@ -103,10 +103,10 @@ def test_a_run_has_scores_questions_baselines_and_examples(
     assert 0 < copying["unknown words copied"] < 1
     assert constant["unknown words copied"] == 0
     assert [copying[f"{when} greedy ROUGE-L"] for when in ("first", "last")] == [25, 21]
-    assert copying["copy gate"] == 0.4  # that of the checkpoint that is scored
+    assert copying["copied"] == 0.4  # that of the checkpoint that is scored
     assert (tmp_path / "questions" / "xl.s1.txt").read_text().splitlines() == questions["xl.s1"]
     gallery = (tmp_path / "gallery.md").read_text()
-    assert gallery.count("- answer: ") == gallery.count("- xl, no-copy: what?") == 20
+    assert gallery.count("- answer: ") == gallery.count("- xl, none: what?") == 20
     first, best = baselines = json.loads((tmp_path / "baselines.json").read_text())
     assert first == "first 10 words of the sentence"
     assert best.startswith("always '")

@@ -198,6 +198,8 @@ class Positions:
         """Return a copy with a smaller span or radius. Whatever does not depend on the mask is shared."""
         limit: dict[str, Any] = {"span": min(window, self.span or window)} if self.causal else {"radius": window // 2}
         limit |= {"_copies": {}, "compiled": set()}
+        if self.ids is not None:
+            limit |= {"_distinct": self._distinct, "_ends": self._ends}  # a compiled model cannot read the data again
         copy: Positions = object.__new__(type(self))
         shared = (
             vars(self) if not torch.compiler.is_compiling() else {f.name: getattr(self, f.name) for f in fields(self)}

@@ -19,7 +19,7 @@ from fairseq_posenc.positions import Positions
 
 from .cases import Case, defaults
 from .compare import assert_close, assert_refused
-from .scene import Scene, attend_all, embedded, new_caches, padded, positions_of, use_path
+from .scene import PAD, Scene, attend_all, drawn, embedded, new_caches, padded, positions_of, use_path
 from .test_causality import check_causality
 from .test_compiled import check_in_use
 from .test_exported import check_exported
@@ -156,6 +156,19 @@ def test_blocks_need_few_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_stack_with_a_window_compiles_and_exports_as_a_whole() -> None:
     check_in_use(Case("rope", {"window": 4}, causal=True), torch.float32, 1e-5, layers=2)
     check_exported(Case("rope+none", {"none.window": 4}))
+
+
+@pytest.mark.parametrize("spec", ["rope", "shaw"])
+def test_a_stack_with_a_window_compiles_at_own_positions(spec: str) -> None:
+    case = Case(spec, {"window": 4}, causal=True)
+    stack = drawn(case.stack(case.shape(layers=1)))
+    tokens = padded([6], 6)
+    x = embedded(tokens, stack.shape.dim)
+    torch._dynamo.reset()
+    run = torch.compile(stack, fullgraph=True, backend="eager")
+    with torch.no_grad():
+        positions = [stack.positions(tokens, pad=PAD, ids=torch.arange(0, 12, 2)) for _ in range(2)]
+        assert_close(run(x, positions[0])[0], stack(x, positions[1])[0], 1e-12, "compiled")
 
 
 def test_a_decoding_step_reads_the_window_of_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,6 +176,8 @@ class Positions:
             return self
         if torch.compiler.is_compiling():
             return self._limited(window)
+        if (window if self.causal else window // 2 + 1) >= min(self.key_length, self.span or self.key_length):
+            return self  # a mask would only slow down the kernels for causal attention
         if window not in self._copies:
             self._copies[window] = self._limited(window)
         return self._copies[window]

@@ -82,6 +82,11 @@ class StackShape:
             raise InputError(f"the width {self.dim} must be a multiple of the number of heads, which is {self.heads}")
 
     @property
+    def longest(self) -> tuple[int, str]:
+        """Return the length of the longest sequence, and the name of the setting that says so."""
+        return (self.max_length, self.length_flag) if self.drawn is None else (self.drawn, self.drawn_flag)
+
+    @property
     def head_dim(self) -> int:
         """Return the head width, D."""
         return self.dim // self.heads
@@ -456,6 +461,11 @@ class PositionEncoding(nn.Module):
         """Return the advice for the error about a sequence that is longer than `limit`."""
         return f"raise {self.stack.length_flag}"
 
+    @property
+    def cure_for_direction(self) -> str:
+        """Return a sentence of advice for the error about a stack in whose direction the encoding does not work."""
+        return ""
+
     @classmethod
     def count(cls, options: Any, stack: StackShape) -> int:
         """Return the number of parameters."""
@@ -467,6 +477,9 @@ class PositionEncoding(nn.Module):
         If the encoding is not active in this layer, return None.
         """
         return self.layer_numbers.index(index) + 1 if index in self.layer_numbers else None
+
+    def check_window(self, window: int) -> None:
+        """Raise ValueError if the encoding would have no effect in a layer with this window (see the option)."""
 
     def check(self, positions: Positions) -> None:
         """Raise ValueError if the encoding cannot encode the given positions.

@@ -258,14 +258,16 @@ class Composition(nn.Module):
         return LayerView(self, index, project_q, project_k)
 
     def _refuse_stack(self) -> None:
-        can = self.capabilities
+        needed = "causal" if self.stack.causal else "bidirectional"
         own = "does not work in a decoder" if self.stack.causal else "does not work in an encoder"
-        if not (can.causal if self.stack.causal else can.bidirectional):
+        unable = [member for member in self.members.values() if not getattr(member.capabilities, needed)]
+        if unable:
             cure = "`python -m fairseq_posenc list` shows where each encoding works"
             if self.stack.name_flag == "--pos-enc":
                 other = "encoder" if self.stack.causal else "decoder"
                 cure = f"In an encoder-decoder, choose it for the {other} only: --pos-enc-{other} {self.name}"
-            raise InputError(f"{self.stack.name_flag} {self.name} {own}. {cure}.")
+            cures = [f" {member.cure_for_direction}" for member in unable if member.cure_for_direction]
+            raise InputError(f"{self.stack.name_flag} {self.name} {own}. {cure}.{''.join(cures)}")
         if self.stack.drawn is not None and self._only_columns:
             raise InputError(
                 f"{self.stack.length_flag}: positions cannot be drawn at random, because {self._only_columns}: choose "

@@ -55,6 +55,11 @@ def _refuse_in_layer(members: Mapping[str, PositionEncoding]) -> None:
     if len(set(windows.values())) > 1:
         texts = " and ".join(f"{name} has window={window}" for name, window in windows.items())
         raise InputError(f"--pos-enc: {texts} in the same layer: set the same window, or leave one of them out")
+    for name, member in members.items() if windows else ():
+        try:
+            member.check_window(max(windows.values()))
+        except InputError as error:
+            raise InputError(f"--pos-enc: {name}: {error}") from None
     for name in having("compress"):
         if windows:
             text = f"window={max(windows.values())} does not work with {name}, whose compressed keys have no positions"

@@ -199,10 +199,10 @@ def _refuse_window(encoding: PositionEncoding, stack: StackShape) -> None:
             f"window={window} limits attention in layers, but this encoding adds vectors at the input, before all "
             f"layers: write +none[window={window}] after the other encodings"
         )
-    if (window if stack.causal else window // 2 + 1) >= stack.max_length:
+    length, flag = stack.longest
+    if (window if stack.causal else window // 2 + 1) >= length:
         raise InputError(
-            f"window={window} has no effect, because the longest sequence has {stack.max_length} tokens "
-            f"({stack.length_flag}): choose a smaller window, or leave it out"
+            f"window={window} has no effect, because the longest sequence has {length} tokens ({flag}): choose a smaller window, or leave it out"
         )
 
 

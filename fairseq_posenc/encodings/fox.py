@@ -70,6 +70,12 @@ class Fox(PositionEncoding):
     def capabilities(self) -> Capabilities:
         return replace(RELATIVE, bidirectional=self.options.later, causal=not self.options.later)
 
+    @property
+    def cure_for_direction(self) -> str:
+        if self.options.later:
+            return "Without the option later=true, fox works in a decoder."
+        return "With the option later=true, fox works in an encoder."
+
     @classmethod
     def shapes(cls, options: Any, stack: StackShape) -> dict[str, tuple[int, ...]]:
         gates = ("gate", "later") if options.later else ("gate",)

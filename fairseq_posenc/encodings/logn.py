@@ -97,12 +97,26 @@ class Logn(PositionEncoding):
     costs = (Cost("mhn", "mhn"),)
 
     def __init__(self, options: LognOptions, stack: StackShape) -> None:
-        if options.form == "llama4" and (options.interval or INTERVAL) > stack.max_length:
+        length, flag = stack.longest
+        if options.form == "llama4" and (options.interval or INTERVAL) > length:
             raise InputError(
                 f"form=llama4 has no effect on sequences of fewer tokens than interval={options.interval or INTERVAL}, "
-                f"but the longest has {stack.max_length} ({stack.length_flag}): set a smaller interval"
+                f"but the longest has {length} ({flag}): set a smaller interval"
             )
         super().__init__(options, stack)
+
+    def check_window(self, window: int) -> None:
+        keys = window if self.stack.causal else window // 2 * 2 + 1
+        interval = self.options.interval or INTERVAL
+        if self.options.form == "llama4" and keys < interval:
+            raise InputError(
+                f"form=llama4 has no effect with window={window}, because a query sees at most {keys} keys, which are "
+                f"fewer than interval={interval}: set a smaller interval, or a larger window"
+            )
+        if keys == 1:
+            raise InputError(
+                f"logn has no effect with window={window}, because a query sees only its own key: set a larger window"
+            )
 
     @property
     def capabilities(self) -> Capabilities:

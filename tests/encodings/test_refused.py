@@ -79,6 +79,8 @@ REFUSED = [  # encoding, options, stack, patterns that the message matches
     ),
     ("xl", "clamp=0", ENCODER, ["xl: clamp=0"]),
     ("gcdf", "clamp=0", ENCODER, ["gcdf: clamp=0"]),
+    ("fox", "", ENCODER, ["fox does not work in an encoder.*With the option later=true"]),
+    ("rope+fox", "later=true", DECODER, [r"rope\+fox does not work in a decoder.*Without the option later=true"]),
     ("xpos", "", ENCODER, ["does not work in an encoder"]),
     ("xpos", "scale_base=0", DECODER, ["scale_base=0"]),
     ("xpos", "base=1", DECODER, ["base=1"]),

@@ -171,6 +171,15 @@ def test_a_stack_with_a_window_compiles_at_own_positions(spec: str) -> None:
         assert_close(run(x, positions[0])[0], stack(x, positions[1])[0], 1e-12, "compiled")
 
 
+def test_a_window_that_hides_nothing_makes_no_mask() -> None:
+    decoder, encoder = (Positions(4, 6, torch.device("cpu"), causal=causal) for causal in (True, False))
+    assert decoder.within(6) is decoder
+    assert encoder.within(10) is encoder
+    assert replace(decoder, span=3).within(3).span == 3
+    assert decoder.within(5).span == 5
+    assert encoder.within(9).radius == 4
+
+
 def test_a_decoding_step_reads_the_window_of_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     stack = Case("rope", {"window": 3}, causal=True).stack(Case("rope", causal=True).shape(layers=1, max_length=20))
     tokens = padded([20], 20)
@@ -217,6 +226,9 @@ REFUSED = [
     ("learned", "window=4", True, ["write +none[window=4] after"]),
     ("rope+alibi", "rope.window=4,alibi.window=5", True, ["rope has window=4 and alibi has window=5"]),
     ("linformer", "window=4", False, ["window=4 does not work with linformer"]),
+    ("rope+logn", "rope.window=4,logn.form=llama4,logn.interval=5", True, ["logn", "window=4", "at most 4 keys"]),
+    ("rope+logn", "rope.window=4,logn.form=llama4,logn.interval=6", False, ["logn", "window=4", "at most 5 keys"]),
+    ("rope+logn", "rope.window=1", True, ["logn", "window=1", "only its own key"]),
     ("rope", "window=0", True, ["window=0 must be from 1"]),
 ]
 
@@ -224,6 +236,14 @@ REFUSED = [
 @pytest.mark.parametrize(("spec", "args", "causal", "words"), REFUSED)
 def test_windows_without_effect_or_sense_are_refused(spec: str, args: str, causal: bool, words: list[str]) -> None:
     assert_refused(lambda: build(spec, args, Case(spec, causal=causal).shape()), *words)
+
+
+def test_a_window_is_compared_with_the_longest_sequence_if_positions_are_drawn() -> None:
+    shape = replace(Case("rope", causal=True).shape(max_length=50), drawn=20)
+    build("rope[window=19]", None, shape)
+    build("logn[form=llama4,interval=20]+rope", None, shape)
+    assert_refused(lambda: build("rope[window=20]", None, shape), "window=20 has no effect", "20 tokens", "drawn")
+    assert_refused(lambda: build("logn[form=llama4,interval=21]+rope", None, shape), "longest has 20", "drawn")
 
 
 def test_a_radius_is_for_encoders() -> None:

@@ -202,7 +202,8 @@ def _refuse_window(encoding: PositionEncoding, stack: StackShape) -> None:
     length, flag = stack.longest
     if (window if stack.causal else window // 2 + 1) >= length:
         raise InputError(
-            f"window={window} has no effect, because the longest sequence has {length} tokens ({flag}): choose a smaller window, or leave it out"
+            f"window={window} has no effect, because the longest sequence has {length} tokens "
+            f"({flag}): choose a smaller window, or leave it out"
         )
 
 

@@ -115,7 +115,7 @@ class Logn(PositionEncoding):
             )
         if keys == 1:
             raise InputError(
-                f"logn has no effect with window={window}, because a query sees only its own key: set a larger window"
+                f"this encoding has no effect with window={window}, because a query sees only its own key: set a larger window"
             )
 
     @property

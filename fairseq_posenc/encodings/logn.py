@@ -115,7 +115,8 @@ class Logn(PositionEncoding):
             )
         if keys == 1:
             raise InputError(
-                f"this encoding has no effect with window={window}, because a query sees only its own key: set a larger window"
+                f"this encoding has no effect with window={window}, because a query sees its own key only: set a larger "
+                "window"
             )
 
     @property

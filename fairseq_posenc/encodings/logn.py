@@ -115,7 +115,7 @@ class Logn(PositionEncoding):
             )
         if keys == 1:
             raise InputError(
-                f"this encoding has no effect with window={window}, because a query sees its own key only: set a larger "
+                f"window={window} leaves a query only its own key, so that this encoding has no effect: set a larger "
                 "window"
             )
 

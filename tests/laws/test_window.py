@@ -228,7 +228,7 @@ REFUSED = [
     ("linformer", "window=4", False, ["window=4 does not work with linformer"]),
     ("rope+logn", "rope.window=4,logn.form=llama4,logn.interval=5", True, ["logn", "window=4", "at most 4 keys"]),
     ("rope+logn", "rope.window=4,logn.form=llama4,logn.interval=6", False, ["logn", "window=4", "at most 5 keys"]),
-    ("rope+logn", "rope.window=1", True, ["logn", "window=1", "its own key only"]),
+    ("rope+logn", "rope.window=1", True, ["logn", "window=1", "only its own key"]),
     ("rope", "window=0", True, ["window=0 must be from 1"]),
 ]
 

@@ -2,8 +2,8 @@
 
 fairseq builds the model, the task and the criterion that a checkpoint names, with the options in the checkpoint. Some
 of fairseq's classes evaluate an option as Python code, pass it to a shell, or unpickle a file that it names. So only
-the classes in `STOCK`, and classes that are not fairseq's own, are built. The options that the classes in `STOCK`
-evaluate must be Python literals.
+the classes in `STOCK`, and classes that are not fairseq's own, are built. The options that fairseq evaluates for them
+must be Python literals.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import importlib
 import shlex
+import sys
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
@@ -87,6 +88,8 @@ def refuse_names(configuration: Any, path: Any) -> None:
     """Raise UnsafeCheckpointError if fairseq's configuration names a class of fairseq that is not in `STOCK`."""
     names = [(part, name) for part in STOCK for name in _names(part, getattr(configuration, part, None))]
     refused = [f"the {part} {name!r}" for part, name in names if not _is_safe(part, name)]
+    if not {_package(part, name) for part, name in names} <= {"fairseq", __name__.partition(".")[0], ""}:
+        _evaluate_literals()
     if refused:
         raise UnsafeCheckpointError(
             f"{path}: the file is refused, because it names {' and '.join(dict.fromkeys(refused))}, whose options "
@@ -106,14 +109,28 @@ def _names(part: str, settings: Any) -> list[str]:
 
 
 def _is_safe(part: str, name: str) -> bool:
+    from fairseq.models import ARCH_MODEL_NAME_REGISTRY
+
+    name = ARCH_MODEL_NAME_REGISTRY.get(name, name) if part == "model" else name
+    return name in STOCK[part] or _package(part, name) != "fairseq"  # fairseq refuses to build what is not registered
+
+
+def _package(part: str, name: str) -> str:
+    """Return the package of the class that has this name; an empty text if no class has it."""
     from fairseq.criterions import CRITERION_REGISTRY
     from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_REGISTRY
     from fairseq.tasks import TASK_REGISTRY
 
     registry = {"model": MODEL_REGISTRY, "task": TASK_REGISTRY, "criterion": CRITERION_REGISTRY}[part]
     name = ARCH_MODEL_NAME_REGISTRY.get(name, name) if part == "model" else name
-    is_of_fairseq = name in registry and registry[name].__module__.partition(".")[0] == "fairseq"
-    return name in STOCK[part] or not is_of_fairseq  # fairseq refuses to build what is not registered
+    return registry[name].__module__.partition(".")[0] if name in registry else ""
+
+
+def _evaluate_literals() -> None:
+    """Let all of fairseq evaluate literals only: the class of a user may be one of fairseq's that evaluates options."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "fairseq":
+            vars(module)["eval"] = literal
 
 
 def literal(text: Any) -> Any:

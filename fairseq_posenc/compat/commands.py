@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 DEBUG = "FAIRSEQ_POSENC_DEBUG"
 #: Besides our own class, errors about files, and two errors of files that are also used without this package.
 _REFUSALS = (RefusedError, FileNotFoundError, PermissionError, NoSpaceError, NotTextError)
+_NO_MODEL = "Model file not found"  # fairseq's OSError if there is no --path (checkpoint_utils.py:448)
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -65,8 +66,9 @@ def in_one_line() -> Iterator[None]:
     """End the process with one line if an error refuses the user's input; other errors keep their traceback."""
     try:
         yield
-    except _REFUSALS as error:
-        if debugging():
+    except (*_REFUSALS, OSError) as error:
+        is_refusal = isinstance(error, _REFUSALS) or str(error).startswith(_NO_MODEL)
+        if debugging() or not is_refusal:
             raise
         sys.stdout.flush()
         raise SystemExit(f"{Path(sys.argv[0]).name}: error: {visible(described(error))}") from None
@@ -80,7 +82,8 @@ def _refuse(message: str) -> NoReturn:
 
 def _without_usage(parser: argparse.ArgumentParser, message: str) -> NoReturn:
     known = [option.lstrip("-") for action in parser._actions for option in action.option_strings]
-    hints = (f"{flag}{suggestion(flag.lstrip('-'), known, '--')}" for flag in unknown(message))
+    # fairseq has so many flags that one of them always resembles the word a little.
+    hints = (f"{flag}{suggestion(flag.lstrip('-'), known, '--', cutoff=0.6)}" for flag in unknown(message))
     hint = next((hint for hint in hints if ";" in hint), "")
     if any(flag.startswith("--pos-enc") for flag in unknown(message)):
         hint += " Only architectures whose names begin with posenc_ have the flags --pos-enc."

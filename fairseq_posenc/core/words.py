@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterable, Mapping
 
 
-def suggestion(word: str, known: Iterable[str], prefix: str = "", titles: Mapping[str, str] | None = None) -> str:
+def suggestion(
+    word: str, known: Iterable[str], prefix: str = "", titles: Mapping[str, str] | None = None, cutoff: float = 0.5
+) -> str:
     """Return a hint such as `; did you mean --seed?`, or an empty text if no known name resembles the word.
 
     Args:
@@ -18,9 +20,10 @@ def suggestion(word: str, known: Iterable[str], prefix: str = "", titles: Mappin
         known: The known names.
         prefix: Text to write before each name of the hint, for example `--`.
         titles: Known names by their titles, with which the word is compared, too.
+        cutoff: How much a name must resemble the word, from 0 to 1.
     """
     names = {text.lower(): name for text, name in (titles or {}).items()} | {name.lower(): name for name in known}
-    near = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(word.lower(), names, n=1, cutoff=cutoff)
     return f"; did you mean {prefix}{names[near[0]]}?" if near else ""
 
 

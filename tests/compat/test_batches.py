@@ -119,17 +119,6 @@ def test_the_fixed_reader_ends_before_the_interpreter(workers: str) -> None:
     assert (done.returncode, done.stdout.splitlines()) == (0, ["done training", "False"]), done.stderr
 
 
-def test_the_reader_ends_with_its_iterator() -> None:
-    """Otherwise each training that stops inside an epoch leaves a thread, workers and open files in the process."""
-    iterator = iterators.BufferedIterator(2, range(1000))
-    next(iterator)
-    thread = iterator._consumer
-    del iterator
-    gc.collect()
-    thread.join(60)  # a thread that waits for space in the queue would never end
-    assert not thread.is_alive()
-
-
 def test_batches_and_errors_pass_through_the_fixed_reader() -> None:
     assert list(iterators.BufferedIterator(2, range(50))) == list(range(50))
 

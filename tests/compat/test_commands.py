@@ -18,7 +18,7 @@ import torch
 
 pytest.importorskip("fairseq")
 
-from fairseq import options, utils
+from fairseq import checkpoint_utils, options, utils
 from fairseq.distributed import utils as distributed
 from fairseq.logging import metrics
 from fairseq.trainer import Trainer
@@ -80,6 +80,8 @@ def test_the_class_of_an_error_decides_whether_it_is_one_line(tmp_path: Path, mo
             called(raising(error))
     with pytest.raises(SystemExit, match=r"error: data/dict.txt: No such file or directory\.$"):
         called(raising(FileNotFoundError(2, "No such file or directory", "data/dict.txt")))
+    with pytest.raises(SystemExit, match=r"error: Model file not found: no\.pt$"):
+        called(lambda: checkpoint_utils.load_model_ensemble(["no.pt"]))
     for error in (ValueError("a"), TypeError("b"), RuntimeError("c"), OSError("d"), KeyError("e"), AssertionError("f")):
         with pytest.raises(type(error)):
             called(raising(error))
@@ -125,10 +127,11 @@ def test_generate_ends_in_one_line_too() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--arch", "transformer", "--pos-enc", "shaw"], "Only architectures whose names begin with posenc_ have"),
+        (["--arch", "transformer", "--pos-enc", "shaw"], "--pos-enc shaw. Only architectures whose names begin with"),
         ([*TRANSFORMER, "--pos-encc", "shaw"], "--pos-encc shaw. --pos-encc; did you mean --pos-enc.*--help lists"),
         (["--arch", "posenc_transfomer_tiny"], r"--arch/-a: invalid choice: 'posenc_transfomer_tiny'; did you mean"),
         (["--task", "posenc_lm_memry"], r"--task: invalid choice: 'posenc_lm_memry'; did you mean posenc_lm_memory\?"),
+        (["--arch", "transformer", "--tokens-per-sample", "9"], r"--tokens-per-sample 9\. --help lists the flags"),
         (["--arch", "zzzzzzzzzz"], r"invalid choice: 'zzzzzzzzzz' \(choose from .*posenc_roberta_tiny"),
     ],
 )

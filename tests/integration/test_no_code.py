@@ -22,7 +22,7 @@ import pytest
 import torch
 from fairseq import checkpoint_utils, options
 from fairseq.data.fasta_dataset import FastaDataset
-from fairseq.models import fconv
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, fconv
 from support_payload import malicious
 
 import fairseq_posenc
@@ -45,11 +45,11 @@ PICKLES = ("zip", "zip, protocol 4", "old format", "pickle")
 CONFIGURATION = "configuration"
 
 
-def attack(form: str, trained: Path, path: Path, mark: Path) -> Path:
+def attack(form: str, trained: Path, path: Path, mark: Path, model: str = "fconv") -> Path:
     """Write a checkpoint that writes the file `mark` if its pickle is loaded, or a class that it names is built."""
     state = safe_load(trained / "checkpoint_last.pt")
     if form == CONFIGURATION:  # plain data for a real attack: fairseq/models/fconv.py:123 evaluates `encoder_layers`
-        state["cfg"]["model"].update(_name="fconv", encoder_layers=f"[open({str(mark)!r},'w'),(64,3)]")
+        state["cfg"]["model"].update(_name=model, encoder_layers=f"[open({str(mark)!r},'w'),(64,3)]")
         torch.save(state, path)
     else:
         path.write_bytes(malicious(mark, state)[form])
@@ -262,6 +262,19 @@ def poisoned(trained: Path, path: Path, change: Callable[[dict[str, Any]], None]
     change(state)
     torch.save(state, path)
     return path
+
+
+def test_the_model_of_a_user_evaluates_no_text_of_a_checkpoint(
+    trained: Path, data: Path, tmp_path: Path, mark: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MODEL_REGISTRY, "mine", type("Mine", (fconv.FConvModel,), {"__module__": "my_models"}))
+    monkeypatch.setitem(ARCH_MODEL_REGISTRY, "mine", MODEL_REGISTRY["mine"])
+    for name in [name for name in sys.modules if name.partition(".")[0] == "fairseq"]:  # to undo the change
+        monkeypatch.setitem(vars(sys.modules[name]), "eval", getattr(sys.modules[name], "eval", eval))
+    path = attack(CONFIGURATION, trained, tmp_path / "evil.pt", mark, model="mine")
+    with pytest.raises(ValueError, match="was not evaluated: it is not a literal"):
+        generate(path, data)
+    assert not mark.exists()
 
 
 def test_old_options_and_hidden_attributes_name_nothing_else(

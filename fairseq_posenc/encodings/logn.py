@@ -154,14 +154,7 @@ class Logn(PositionEncoding):
 
 
 def _keys_seen(positions: Positions, sample: int, row: int) -> int:
-    """Count the keys to which the query in a row of a sample may attend, one by one."""
-    query, seen = row + positions.offset, 0
-    for key in range(positions.key_length):
-        hidden = positions.causal and key > query
-        hidden |= positions.radius is not None and abs(key - query) > positions.radius
-        hidden |= positions.span is not None and key <= query - positions.span
-        hidden |= positions.padding is not None and bool(positions.padding[sample, key])
-        if positions.documents is not None:
-            hidden |= bool(positions.documents[sample, key] != positions.documents[sample, query])
-        seen += not hidden
-    return seen
+    """Count the keys to which the query in a row of a sample may attend, as the mask of the softmax says."""
+    if (mask := positions.allowed) is None:
+        return positions.key_length
+    return sum(mask[min(sample, len(mask) - 1), row].tolist())

@@ -67,8 +67,13 @@ def test_exponents_above_0_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_decoding_step_computes_one_factor_for_each_key(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    fading = wall._fading
-    monkeypatch.setattr(wall, "_fading", lambda x: (sizes.append(x.shape[:-1].numel()), fading(x))[1])
+    original = wall._fading
+
+    def fading(exponents: Tensor) -> Tensor:
+        sizes.append(exponents[..., 0].numel())
+        return original(exponents)
+
+    monkeypatch.setattr(wall, "_fading", fading)
     generator = torch.Generator().manual_seed(0)
     pos = build_encoding("wall", head_dim=3, causal=True)
     x, q, k = vectors(generator, 1, 40, 3), vectors(generator, 1, 1, 1, 3), vectors(generator, 1, 1, 40, 3)

@@ -10,11 +10,20 @@ from tabulate import tabulate
 
 from fairseq_posenc.commands.params import rows
 from fairseq_posenc.core.options import describe, fill
-from fairseq_posenc.encodings import get, names, spec_of
+from fairseq_posenc.encodings import PositionEncoding, get, names, spec_of
 from fairseq_posenc.encodings.building import form_of
 from fairseq_posenc.encodings.facts import acts_in_layers, constant, declared
 
 LAYERS = "The option [`layers`](index.md#active-in-some-layers) limits the encoding to some layers."
+WINDOW = "The option [`window`](index.md#windows) limits attention in these layers to near tokens."
+
+
+def _common(name: str) -> list[str]:
+    """Return what the page says about the options of all encodings that act in layers."""
+    if not acts_in_layers(name):
+        return []
+    compresses = get(name).compress is not PositionEncoding.compress  # then keys have no positions
+    return [LAYERS if compresses else f"{LAYERS} {WINDOW}"]
 
 
 def pages() -> dict[str, str]:
@@ -37,7 +46,7 @@ def page(name: str, counted: list[dict[str, Any]]) -> str:
         "\n".join(f"- {text}: {_answer(name, key)}" for key, text in CAPABILITIES.items()),
         "## Options",
         _options(describe(cls.Options)),
-        *([LAYERS] * acts_in_layers(name)),
+        *(_common(name)),
         "## Parameters",
         f"Number of parameters: {_sentence(facts.count)} "
         "Here m is the number of layers, h the number of heads, d the width and n the maximum length.",

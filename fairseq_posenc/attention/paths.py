@@ -97,6 +97,8 @@ def _fused(x: Projected, call: LayerView, dropout: float) -> Tensor:
     positions = call.positions
     forbidden = positions.forbidden if x.positioned else None
     bias, factor, q = call.additive(*x.raw), call.row_factor(), x.q
+    width, wider = x.v.shape[-1], x.q.shape[-1] - x.v.shape[-1]
+    v = F.pad(x.v, (0, wider)) if wider else x.v  # the fast kernels need values as wide as the keys
     if factor is not None:  # the factor multiplies the sum of the product and the biases
         q = (promoted(q) * factor).to(q.dtype)
         bias = None if bias is None else bias * factor
@@ -106,7 +108,7 @@ def _fused(x: Projected, call: LayerView, dropout: float) -> Tensor:
         square = positions.query_length == positions.key_length
         only_causal = positions.padding is None and positions.span is None and positions.documents is None
         if forbidden is not None and positions.causal and square and only_causal:
-            return F.scaled_dot_product_attention(q, x.k, x.v, is_causal=True, **settings)
+            return F.scaled_dot_product_attention(q, x.k, v, is_causal=True, **settings)[..., :width]
         mask = None if forbidden is None else ~forbidden
     else:
         # Even under no_grad, torch leaves the fused kernel if the mask requires a gradient, so detach it.
@@ -114,10 +116,11 @@ def _fused(x: Projected, call: LayerView, dropout: float) -> Tensor:
         mask = mask if forbidden is None else mask.masked_fill(forbidden, float("-inf"))
         mask = mask.expand(-1, x.q.shape[1], -1, -1)
     if mask is None or x.q.device.type != "cuda":
-        attended = F.scaled_dot_product_attention(q, x.k, x.v, attn_mask=mask, **settings)
+        attended = F.scaled_dot_product_attention(q, x.k, v, attn_mask=mask, **settings)
     else:
         with sdpa_kernel([kernel for kernel, is_allowed in WITH_MASK.items() if is_allowed()]):
-            attended = F.scaled_dot_product_attention(q, x.k, x.v, attn_mask=mask, **settings)
+            attended = F.scaled_dot_product_attention(q, x.k, v, attn_mask=mask, **settings)
+    attended = attended[..., :width]
     return attended if positions.empty_rows is None else attended.masked_fill(positions.empty_rows, 0.0)
 
 

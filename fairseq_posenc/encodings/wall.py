@@ -14,7 +14,7 @@ from ..core.base import RELATIVE, Cost, Facts, Layer, PositionEncoding, StackSha
 from ..ops.precision import exact_product, promoted
 from ..positions import Positions
 
-#: Number of queries in a block; see `Wall.scores`.
+#: Number of queries in a block; see `Wall.scores`. A single query is a block of its own.
 BLOCK = 32
 
 
@@ -87,7 +87,8 @@ class Wall(PositionEncoding):
         sums = layer.tensors["project_input"].cumsum(-2)  # P, [B, h, K, D]
         q, k = promoted(q) * self.stack.head_dim**-0.5, promoted(k)
         first, length = positions.offset, positions.query_length
-        of_queries, own_sums, own_keys = (_blocks(x) for x in (q, sums[:, :, first:], k[:, :, first:]))
+        size = 1 if length == 1 else BLOCK
+        of_queries, own_sums, own_keys = (_blocks(x, size) for x in (q, sums[:, :, first:], k[:, :, first:]))
         starts = own_sums[..., :1, :]  # P_a of each block, [B, h, blocks, 1, D]
         faded_q = of_queries * _fading(own_sums - starts)
         faded_k = k[:, :, None] * _fading(starts - sums[:, :, None])  # [B, h, blocks, K, D]
@@ -95,8 +96,8 @@ class Wall(PositionEncoding):
         pairs = _fading(own_sums[..., :, None, :] - own_sums[..., None, :, :])  # [B, h, blocks, C, C, D]
         within = torch.einsum("bhnid,bhnjd,bhnijd->bhnij", of_queries, own_keys, pairs)
         count = own_keys.shape[2]
-        own = F.pad(across[..., first:], (0, count * BLOCK - length))
-        own = own.unflatten(-1, (count, BLOCK))  # [B, h, blocks, C, blocks, C]
+        own = F.pad(across[..., first:], (0, count * size - length))
+        own = own.unflatten(-1, (count, size))  # [B, h, blocks, C, blocks, C]
         blocks = torch.arange(count, device=q.device)
         same = (blocks[:, None] == blocks)[:, None, :, None]
         own = torch.where(same, within[..., None, :], own).flatten(-2).flatten(2, 3)
@@ -115,10 +116,13 @@ class Wall(PositionEncoding):
         return torch.stack(rows, 2) / self.stack.head_dim**0.5
 
 
-def _blocks(x: Tensor) -> Tensor:
-    """Split the queries' axis into blocks, [B, h, Q, D] -> [B, h, blocks, C, D]; the last block may end with zeros."""
-    count = (x.shape[2] + BLOCK - 1) // BLOCK
-    return F.pad(x, (0, 0, 0, count * BLOCK - x.shape[2])).unflatten(2, (count, BLOCK))
+def _blocks(x: Tensor, size: int) -> Tensor:
+    """Split the queries' axis into blocks of C = `size` queries, [B, h, Q, D] -> [B, h, blocks, C, D].
+
+    The last block may end with zeros.
+    """
+    count = (x.shape[2] + size - 1) // size
+    return F.pad(x, (0, 0, 0, count * size - x.shape[2])).unflatten(2, (count, size))
 
 
 def _fading(exponents: Tensor) -> Tensor:

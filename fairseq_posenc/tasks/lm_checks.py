@@ -7,6 +7,7 @@ from typing import Any
 
 from fairseq.data import Dictionary
 
+from ..core.compose import Composition
 from ..core.refusal import InputError
 from ..data.documents import SEQUENCE
 from ..data.words import Words, marked
@@ -56,6 +57,16 @@ def memory(model: Any, lengths: dict[str, int], same_length: bool) -> None:
             raise InputError("--decoder-layerdrop drops layers, but memory needs all layers. Leave the flag out.")
         if same_length and not length:
             raise InputError(f"--same-length needs memory, but {flag} is 0. Leave --same-length out, or raise {flag}.")
+
+
+def windows(pos: Composition, remembered: int) -> None:
+    """Raise ValueError if a window of an encoding has no effect beside --same-length in training."""
+    for name, member in pos.members.items():
+        if (member.options.window or 0) >= remembered:
+            raise InputError(
+                f"--pos-enc: {name}: window={member.options.window} has no effect, because --same-length lets a token "
+                f"attend to {remembered} tokens only (--mem-length). Leave the window out, or choose a smaller one."
+            )
 
 
 def positions(length: int, remembered: int, longest: Any) -> None:

@@ -64,6 +64,8 @@ class LMMemoryTask(FairseqTask):
         model = super().build_model(cfg, from_checkpoint)
         lengths = {"--mem-length": self.trained["mem_length"], "--eval-mem-length": self.eval_memory}
         lm_checks.memory(model, lengths, self.cfg.same_length)
+        if self.cfg.same_length and not from_checkpoint:
+            lm_checks.windows(model.decoder.pos, self.trained["mem_length"])
         self.training, self.evaluating = (self._memory(length) for length in lengths.values())
         return model
 

@@ -65,6 +65,22 @@ def test_exponents_above_0_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
         test_almost_closed_gates_have_finite_gradients_in_float32()
 
 
+def test_a_decoding_step_computes_one_factor_for_each_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    original = wall._fading
+
+    def fading(exponents: Tensor) -> Tensor:
+        sizes.append(exponents[..., 0].numel())
+        return original(exponents)
+
+    monkeypatch.setattr(wall, "_fading", fading)
+    generator = torch.Generator().manual_seed(0)
+    pos = build_encoding("wall", head_dim=3, causal=True)
+    x, q, k = vectors(generator, 1, 40, 3), vectors(generator, 1, 1, 1, 3), vectors(generator, 1, 1, 40, 3)
+    scores_of(pos, x, q, k, Positions(1, 40, CPU, causal=True))
+    assert sum(sizes) == 40 + 2  # and one for the query and for its pair with itself
+
+
 def test_the_cache_holds_the_gates_of_all_columns() -> None:
     pos = build_encoding("wall+fox", head_dim=4, heads=2, causal=True)
     attention = SelfAttention(8, 2).double()

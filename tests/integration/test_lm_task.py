@@ -257,6 +257,10 @@ def test_two_workers_that_resume_go_on_bit_by_bit(
         test_distributed.assert_same(again[rank]["model"], two[1][rank]["model"], rtol=0, atol=0)
 
 
+def test_a_window_below_the_same_length_is_allowed(data: Path) -> None:
+    lm.built(data, "--pos-enc", "rope[window=11]", "--same-length")
+
+
 # -- what is refused --------------------------------------------------------------------------------------
 
 
@@ -266,6 +270,7 @@ def test_two_workers_that_resume_go_on_bit_by_bit(
         ("--pos-enc learned", r"--mem-length 12: --pos-enc learned .*Set --mem-length to 0"),
         ("--pos-enc learned --mem-length 0 --eval-mem-length 5", "--eval-mem-length 5: --pos-enc learned"),
         ("--pos-enc xl --mem-length 0 --same-length", "--same-length"),
+        ("--pos-enc rope[window=12] --same-length", "window=12 has no effect, because --same-length .* 12 tokens"),
         ("--pos-enc xl --decoder-layerdrop 0.5", "--decoder-layerdrop"),
         ("--pos-enc xl --mem-length -1", "--mem-length -1: the value must be at least 0"),
         ("--pos-enc xl --eval-segment-length 0", "--eval-segment-length 0: the value must be at least 1"),

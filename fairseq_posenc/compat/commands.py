@@ -10,6 +10,7 @@ import argparse
 import importlib.util
 import logging
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -32,8 +33,12 @@ logger = logging.getLogger(__name__)
 
 DEBUG = "FAIRSEQ_POSENC_DEBUG"
 #: Besides our own class, errors about files, and two errors of files that are also used without this package.
-_REFUSALS = (RefusedError, FileNotFoundError, PermissionError, NoSpaceError, NotTextError)
-_NO_MODEL = "Model file not found"  # fairseq's OSError if there is no --path (checkpoint_utils.py:448)
+_REFUSALS = (
+    *(RefusedError, NoSpaceError, NotTextError),
+    *(FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError),
+)
+#: fairseq's errors of other classes if there is no file of --path or of --finetune-from-model (checkpoint_utils.py).
+_MISSING = re.compile(r"Model file not found: |--finetune-from-model .* does not exist$")
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -66,9 +71,8 @@ def in_one_line() -> Iterator[None]:
     """End the process with one line if an error refuses the user's input; other errors keep their traceback."""
     try:
         yield
-    except (*_REFUSALS, OSError) as error:
-        is_refusal = isinstance(error, _REFUSALS) or str(error).startswith(_NO_MODEL)
-        if debugging() or not is_refusal:
+    except (*_REFUSALS, OSError, ValueError) as error:
+        if debugging() or not (isinstance(error, _REFUSALS) or _MISSING.match(str(error))):
             raise
         sys.stdout.flush()
         raise SystemExit(f"{Path(sys.argv[0]).name}: error: {visible(described(error))}") from None
@@ -183,15 +187,27 @@ def _user_dir(args: Any) -> Path | None:
 
 
 def _of_some_processes(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], **kwargs: Any) -> Any:
-    """Refuse several processes without GPUs: fairseq would start none and exit with 0 (utils.py:382)."""
+    """Refuse several processes without GPUs: fairseq would start none and exit with 0 (utils.py:382).
+
+    Also refuse the processes of torchrun if each of them would train alone, and all of them in one folder.
+    """
     with in_one_line():
-        distributed = cfg.distributed_training
-        several = distributed.distributed_world_size > 1 and not cfg.common.tpu
-        if several and not distributed.distributed_no_spawn and torch.cuda.device_count() == 0:
+        distributed, gpus = cfg.distributed_training, torch.cuda.device_count()
+        size = distributed.distributed_world_size
+        started = int(os.environ["WORLD_SIZE"]) if "TORCHELASTIC_RUN_ID" in os.environ else 1
+        by_hand = (
+            "To train on CPUs, start each process yourself with --distributed-no-spawn --distributed-rank R "
+            f"--distributed-world-size {max(size, started)} --distributed-init-method tcp://HOST:PORT "
+            "--distributed-backend gloo --ddp-backend legacy_ddp"
+        )
+        if size == 1 and started > 1:
             raise InputError(
-                f"--distributed-world-size {distributed.distributed_world_size}: there is no GPU, so fairseq would "
-                "start no process and would exit without training. To train on CPUs, start each process yourself with "
-                "--distributed-no-spawn --distributed-rank R --distributed-init-method tcp://HOST:PORT "
-                "--distributed-backend gloo --ddp-backend legacy_ddp"
+                f"torchrun started {started} processes, but --distributed-world-size is 1, so each process would train "
+                f"alone. {f'Give --distributed-world-size {started}' if gpus else by_hand}"
+            )
+        if size > 1 and not cfg.common.tpu and not distributed.distributed_no_spawn and not gpus:
+            raise InputError(
+                f"--distributed-world-size {size}: there is no GPU, so fairseq would start no process and would exit "
+                f"without training. {by_hand}"
             )
         return original(cfg, main, **kwargs)

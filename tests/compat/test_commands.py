@@ -82,6 +82,12 @@ def test_the_class_of_an_error_decides_whether_it_is_one_line(tmp_path: Path, mo
         called(raising(FileNotFoundError(2, "No such file or directory", "data/dict.txt")))
     with pytest.raises(SystemExit, match=r"error: Model file not found: no\.pt$"):
         called(lambda: checkpoint_utils.load_model_ensemble(["no.pt"]))
+    with pytest.raises(SystemExit, match=r"error: --finetune-from-model no\.pt does not exist$"):
+        called(raising(ValueError("--finetune-from-model no.pt does not exist")))  # checkpoint_utils.py:254
+    for path in (tmp_path, tmp_path / "file" / "dict.txt"):
+        (tmp_path / "file").touch()
+        with pytest.raises(SystemExit, match=rf"error: {path}: (Is a|Not a) directory\.$"):
+            called(path.read_text)
     for error in (ValueError("a"), TypeError("b"), RuntimeError("c"), OSError("d"), KeyError("e"), AssertionError("f")):
         with pytest.raises(type(error)):
             called(raising(error))
@@ -181,6 +187,21 @@ def test_several_processes_without_a_gpu_are_refused(monkeypatch: pytest.MonkeyP
     assert ran == []  # the fault: nothing ran, and no error was raised
     with pytest.raises(SystemExit, match="--distributed-no-spawn"):
         distributed.call_main(config(2), ran.append)
+
+
+def test_processes_that_would_train_alone_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("TORCHELASTIC_RUN_ID", "none"), ("WORLD_SIZE", "2")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    ran: list[Any] = []
+    with pytest.raises(SystemExit, match=r"torchrun started 2 processes.*--distributed-rank R"):
+        distributed.call_main(config(), ran.append)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(SystemExit, match=r"Give --distributed-world-size 2$"):
+        distributed.call_main(config(), ran.append)
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    distributed.call_main(config(), ran.append)
+    assert len(ran) == 1
 
 
 # -- a loss that is not finite

@@ -113,7 +113,7 @@ def test_what_an_encoding_names_is_a_parameter(name: str) -> None:
 
 
 def test_those_that_decay_would_flatten_are_named() -> None:
-    assert NAMED == ["m1", "m2", "m3", "m4m"]
+    assert NAMED == ["m1", "m2", "m3", "m4m", "logn"]
     assert spare(encoding("shaw")) is None
 
 

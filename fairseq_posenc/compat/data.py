@@ -162,7 +162,11 @@ def _with_place(original: Callable[..., None], dictionary: Any, file: Any) -> No
 
 def _is_entry(line: str) -> bool:
     words = line.rstrip().removesuffix(" #fairseq:overwrite").rsplit(" ", 1)
-    return len(words) == 2 and words[1].removeprefix("-").isdecimal()
+    try:
+        int(words[-1])  # as fairseq does; Python refuses a number of very many digits
+    except ValueError:
+        return False
+    return len(words) == 2
 
 
 # -- text

@@ -114,5 +114,5 @@ def _clamped(phase: Tensor) -> Tensor:
 
 def _polar(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Return softplus(x) times cos and sin, [..., D] -> [..., 2D], in the dtype of x."""
-    lengths = F.softplus(promoted(x))
+    lengths = F.softplus(promoted(x).contiguous())  # otherwise, torch.compile mistakes the strides of the gradient
     return torch.cat([lengths * cos, lengths * sin], -1).to(x.dtype)

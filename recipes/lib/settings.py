@@ -130,8 +130,10 @@ def check_processes(values: dict[str, str]) -> None:
 
 
 def steps(recipe: Path) -> list[str]:
-    """Return the kinds of steps that the shell files of a recipe name, such as `train` and `score`."""
+    """Return the kinds of steps that a recipe and the files that it sources name, such as `train` and `score`."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in sorted(recipe.parent.glob("*.sh")))
+    for name in re.findall(r"^source .*/lib/([a-z]+/[a-z]+\.sh)", text, re.MULTILINE):
+        text += (Path(__file__).parent / name).read_text(encoding="utf-8")
     found = re.findall(r"\b(?:device_)?step \"?([a-z][a-z_-]*)[:\" ]", text)
     return sorted({*found, *(["train"] if re.search(r"\btrain \"", text) else [])})
 

@@ -45,9 +45,8 @@ esac
 [[ ${encoder##*/} != @(bert-base-cased|chinese-roberta-wwm-ext) ]] || paper+=(--same encoder) # wherever the folder is
 ((${#files[@]} == 0)) || questions=(--train "$folder/${files[0]}"
   --valid "$folder/${files[1]?of --sets is missing. Write TRAIN,VALID or TRAIN,VALID,TEST}" ${files[2]:+--test "$folder/${files[2]}"})
-sizes=(--max-source-positions "$length") pieces=(--vocabulary "$vocabulary" ${tokenizer:+--tokenizer "$tokenizer"} ${cased:+--cased})
+free=(--workers "$workers") sizes=(--max-source-positions "$length") pieces=(--vocabulary "$vocabulary" ${tokenizer:+--tokenizer "$tokenizer"} ${cased:+--cased})
 [[ $encoder == scratch ]] || { sizes=(--encoder-from "$encoder" ${freeze_encoder:+--freeze-encoder}) pieces=(--tokenizer "$encoder") && reads "$encoder"/*; }
-free=(--workers "$workers")
 [[ $data == "$corpus" ]] || step prepare "$data" python "$ROOT/data-bin-scripts/prepare_questions.py" "${questions[@]}" \
   "${pieces[@]}" --context "$context" --length "$length" --longest-answer "$longest_answer" --bad "$bad" --limit "$limit" \
   --longest-question "$longest_question" --limit-valid "$limit_valid" --output "$data"
@@ -62,8 +61,7 @@ model() { # NAME ENCODING SEED [COPY-MECHANISM]
     --results-path "$output/generated/$1"
 }
 # The names of the models begin with the mechanism only if there are several mechanisms.
-IFS=, read -ra mechanisms <<<"$copy_mechanism"
-((${#mechanisms[@]} > 1)) || mechanisms=()
+IFS=, read -ra mechanisms <<<"$copy_mechanism" && ((${#mechanisms[@]} > 1)) || mechanisms=()
 models model "${mechanisms[@]}"
 step score "$output/baselines.json" python -m recipes.question_generation.score --run "$output" --data "$data" --split "$split"
 step report "$output/results.md" python -m recipes.lib.report --run "$output" --metric ROUGE-L --metric BLEU-4 --metric chrF \

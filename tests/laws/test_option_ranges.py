@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from fairseq_posenc.core import options as opts
 from fairseq_posenc.core.options import N, Options, option
 from fairseq_posenc.encodings import get
+from fairseq_posenc.encodings.alibi import AlibiOptions
 from fairseq_posenc.stack import Stack
 
 from .cases import Case, defaults, every
@@ -38,7 +39,8 @@ def with_value(name: str, field: dataclasses.Field[Any], value: Any) -> Case:
     """Return a case of an encoding that has this option set, together with the options that it needs."""
     cases = every(lambda case: case.name == name)
     case = next((case for case in cases if field.name in case.args), cases[0])
-    return dataclasses.replace(case, args={**case.args, field.name: value})
+    key = f"{name}.{field.name}" if "+" in case.spec and field.name not in case.args else field.name
+    return dataclasses.replace(case, args={**case.args, key: value})
 
 
 def bounds(field: dataclasses.Field[Any]) -> tuple[float, float]:
@@ -57,7 +59,8 @@ def check_value(case: Case, field: dataclasses.Field[Any], part: float) -> None:
     """Check that all outputs in float32 are finite with this value, or that the encoding refuses it for a reason."""
     value = at(field, part)
     is_whole = all(isinstance(bound, int | str) for bound in field.metadata["between"])
-    case = dataclasses.replace(case, args={**case.args, field.name: round(value) if is_whole else value})
+    key = next((key for key in case.args if key.endswith(f".{field.name}")), field.name)
+    case = dataclasses.replace(case, args={**case.args, key: round(value) if is_whole else value})
     try:
         outputs = output_of(case)
     except ValueError as error:
@@ -109,7 +112,7 @@ def test_every_number_beyond_the_range_is_refused_and_the_range_is_named(
 
 
 @dataclasses.dataclass(frozen=True)
-class Wide(Options):
+class Wide(AlibiOptions):
     """Define an option whose range is too wide: the square of its largest value is infinite."""
 
     size: float = option(1.0, "a size", between=(1, 1e30), example=2.0)

@@ -47,7 +47,7 @@ def data(place: Path) -> Path:
 # --- the model
 
 
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("name", [name for name, _ in ENCODERS])
 def test_every_encoding_gets_a_head_and_gradients(data: Path, tmp_path: Path, name: str) -> None:
     model, task = s.built(data, s.checkpoint(tmp_path / "model", name))
     (batch,) = support.batches(task, "valid", longest=24)

@@ -15,7 +15,7 @@ from ..ops.precision import exact_product, promoted
 from ..positions import Positions
 
 #: Number of queries in a block; see `Wall.scores`. A single query is a block of its own.
-BLOCK = 16
+BLOCK = 32
 
 
 class Wall(PositionEncoding):

@@ -15,7 +15,7 @@ from ..ops.precision import exact_product, promoted
 from ..positions import Positions
 
 #: Number of queries in a block; see `Wall.scores`. A single query is a block of its own.
-BLOCK = 32
+BLOCK = 16
 
 
 class Wall(PositionEncoding):
@@ -122,7 +122,8 @@ def _blocks(x: Tensor, size: int) -> Tensor:
     The last block may end with zeros.
     """
     count = (x.shape[2] + size - 1) // size
-    return F.pad(x, (0, 0, 0, count * size - x.shape[2])).unflatten(2, (count, size))
+    rows = x.contiguous()  # padding by no rows would keep other strides, which a graph for all lengths does not expect
+    return F.pad(rows, (0, 0, 0, count * size - x.shape[2])).unflatten(2, (count, size))
 
 
 def _fading(exponents: Tensor) -> Tensor:

@@ -128,7 +128,7 @@ TABLES = {
 
 
 def _cells(spec: str) -> list[str]:
-    """Return parameters at base size, capabilities, and inputs besides tokens of an encoding with its options."""
+    """Return the number of parameters at base size, the capabilities, and the inputs besides tokens of an encoding."""
     built, can = at_base_size(spec), declared(spec)
     count = sum(parameter.numel() for parameter in built.parameters())
     return [f"{count:,}", *("yes" if can.get(key) else "" for key in CAPABILITIES), ", ".join(_reads(built, spec))]

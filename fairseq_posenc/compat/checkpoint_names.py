@@ -127,7 +127,7 @@ def _package(part: str, name: str) -> str:
 
 
 def _evaluate_literals() -> None:
-    """Let all of fairseq evaluate literals only: the class of a user may be one of fairseq's that evaluates options."""
+    """Let all modules of fairseq read options as literals, because a user's class may inherit one that runs them."""
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == "fairseq":
             vars(module)["eval"] = literal

@@ -10,7 +10,8 @@ from ..core.base import RELATIVE, Facts, PositionEncoding
 class NoEncoding(PositionEncoding):
     """Use no positions: e_ij = q_i·k_j / sqrt(D). An encoder without positions is permutation-equivariant.
 
-    With the option `window`, `none` limits attention in its layers to a window, also beside other encodings.
+    With the option `window`, `none` limits attention in its layers to near tokens, also for the other encodings of
+    these layers: `learned+none[window=64]`.
     """
 
     facts = Facts(

@@ -207,7 +207,7 @@ class LanguageModel(nn.Module):
 
     @property
     def layers(self) -> Stack:
-        """Return the encoder or the decoder."""
+        """Return the stack of layers, which is called `encoder` or `decoder` in the weights."""
         layers: Stack = getattr(self, self.config.side)
         return layers
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from one_layer import CPU, build_encoding
+from one_layer import CPU, build_encoding, cached_in_steps
 from torch import Tensor
 
-from fairseq_posenc.attention import KeyValueCache, SelfAttention
 from fairseq_posenc.core.compose import LayerView
 from fairseq_posenc.encodings import Composition
 from fairseq_posenc.positions import Positions
@@ -48,14 +47,8 @@ def test_gates_and_sums_are_float32_in_half_precision(dtype: torch.dtype, autoca
 
 def test_the_cache_holds_the_gates_of_all_columns() -> None:
     pos = build_encoding("rope+fox", head_dim=4, heads=2, causal=True)
-    attention = SelfAttention(8, 2).double()
-    attention.use(pos, 1)
-    x, cache = torch.randn(3, 5, 8, dtype=torch.float64), KeyValueCache()
-    with torch.no_grad():
-        for start, end in ((0, 3), (3, 4), (4, 5)):
-            where = Positions(end - start, end, CPU, causal=True)
-            attention(x[:, start:end], where, pos.per_layer(where)[0], cache=cache)
-        gates = call_of(pos, x, Positions(5, 5, CPU, causal=True)).layers["fox"].tensors["project_input"]
-    keys, values, cached = cache.columns()
+    x = torch.randn(3, 5, 8, dtype=torch.float64)
+    keys, values, cached = cached_in_steps(pos, x)
+    gates = call_of(pos, x, Positions(5, 5, CPU, causal=True)).layers["fox"].tensors["project_input"]
     assert keys.shape == values.shape == (3, 2, 5, 4)
     torch.testing.assert_close(cached, gates)

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from one_layer import CPU, build_encoding
+from one_layer import CPU, build_encoding, cached_in_steps
 from torch import Tensor
 
-from fairseq_posenc.attention import KeyValueCache, SelfAttention
 from fairseq_posenc.core.base import Layer
 from fairseq_posenc.encodings import Composition, wall
 from fairseq_posenc.positions import Positions
@@ -59,7 +58,7 @@ def test_almost_closed_gates_have_finite_gradients_in_float32() -> None:
 
 
 def test_exponents_above_0_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the limit, closed gates overflow in pairs that the mask hides, and their gradients are not numbers."""
+    """If exponents may exceed 0, almost closed gates overflow in hidden pairs, so that gradients are NaN."""
     monkeypatch.setattr(wall, "_fading", torch.exp)
     with pytest.raises(AssertionError):
         test_almost_closed_gates_have_finite_gradients_in_float32()
@@ -83,11 +82,5 @@ def test_a_decoding_step_computes_one_factor_for_each_key(monkeypatch: pytest.Mo
 
 def test_the_cache_holds_the_gates_of_all_columns() -> None:
     pos = build_encoding("wall+fox", head_dim=4, heads=2, causal=True)
-    attention = SelfAttention(8, 2).double()
-    attention.use(pos, 1)
-    x, cache = torch.randn(3, 5, 8, dtype=torch.float64), KeyValueCache()
-    with torch.no_grad():
-        for start, end in ((0, 3), (3, 4), (4, 5)):
-            where = Positions(end - start, end, CPU, causal=True)
-            attention(x[:, start:end], where, pos.per_layer(where)[0], cache=cache)
-    assert [tuple(columns.shape) for columns in cache.columns()] == [(3, 2, 5, 4)] * 3 + [(3, 2, 5, 1)]
+    columns = cached_in_steps(pos, torch.randn(3, 5, 8, dtype=torch.float64))
+    assert [tuple(column.shape) for column in columns] == [(3, 2, 5, 4)] * 3 + [(3, 2, 5, 1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -22,11 +23,8 @@ def numbers(*size: int, seed: int = 0) -> Tensor:
 def test_the_product_and_its_gradients(rows: int, columns: int) -> None:
     x, vectors = numbers(2, 3, rows, 4), numbers(rows + columns - 1, 4, seed=1)
     out = windows.product(x, vectors, columns)
-    assert all(
-        torch.allclose(out[:, :, r, c], x[:, :, r] @ vectors[c - r + rows - 1])
-        for r in range(rows)
-        for c in range(columns)
-    )
+    for r, c in itertools.product(range(rows), range(columns)):
+        torch.testing.assert_close(out[:, :, r, c], x[:, :, r] @ vectors[c - r + rows - 1])
     assert torch.autograd.gradcheck(lambda x, vectors: windows.product(x, vectors, columns), (x, vectors))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import transformers
 from fairseq import tasks
-from integration import lm, support
+from integration import support
 from omegaconf import OmegaConf
 from torch import Tensor
 
@@ -35,12 +35,13 @@ def random_model(kind: str, size: str = "wide", **more: Any) -> Any:
         model = transformers.BertForMaskedLM(config)
     else:
         own = {"max_position_embeddings": LENGTH + 2, "type_vocab_size": 1, "pad_token_id": 1, "layer_norm_eps": 1e-5}
-        model = transformers.RobertaForMaskedLM(transformers.RobertaConfig(WORDS, **{**own, **SIZES[size], **more}))
+        own |= {"vocab_size": WORDS}
+        model = transformers.RobertaForMaskedLM(transformers.RobertaConfig(**{**own, **SIZES[size], **more}))
     return support.move(model).eval()
 
 
-def saved(model: Any, folder: Path, *, safe: bool = True) -> Path:
-    model.save_pretrained(folder, safe_serialization=safe)
+def saved(model: Any, folder: Path, *, safe: bool = True, **more: Any) -> Path:
+    model.save_pretrained(folder, safe_serialization=safe, **more)
     if model.config.model_type == "bert":
         (folder / "vocab.txt").write_text("\n".join(BERT_WORDS) + "\n", "utf-8")
     return folder
@@ -70,9 +71,13 @@ def close(actual: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-5)
 
 
-def exported_lm(data: Path, folder: Path, *arguments: Any, **parts: Sequence[str]) -> tuple[Any, Path]:
-    """Return an untrained language model of fairseq with random weights, and its exported folder."""
-    cfg = support.parse(lm.command_line(data, *arguments, **{"task": lm.STOCK_TASK, **parts}))
+def exported(corpus: Any, data: Path, folder: Path, *arguments: Any, **parts: Sequence[str]) -> tuple[Any, Path]:
+    """Return an untrained model of fairseq with random weights, and its exported folder.
+
+    Args:
+        corpus: The module of the tiny models, `integration.lm` or `integration.masked_lm`.
+    """
+    cfg = support.parse(corpus.command_line(data, *arguments, **{"task": corpus.STOCK_TASK, **parts}))
     task = tasks.setup_task(cfg.task)
     torch.manual_seed(5)
     model = support.move(task.build_model(cfg.model).eval())

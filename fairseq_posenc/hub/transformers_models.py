@@ -60,15 +60,6 @@ class PosEncCache(Cache):
         """Select and repeat the samples with which beam search continues."""
         self.past.reorder(beam_idx)
 
-    def batch_repeat_interleave(self, repeats: int) -> None:
-        """Repeat each sample `repeats` times."""
-        if (tokens := self.past.tokens) is not None:
-            self.past.reorder(torch.arange(len(tokens), device=tokens.device).repeat_interleave(repeats))
-
-    def batch_select_indices(self, indices: Tensor) -> None:
-        """Keep the samples with these indices."""
-        self.past.reorder(indices)
-
 
 class PosEncModel(PreTrainedModel):
     """Provide a base class of the exported models."""

@@ -19,7 +19,7 @@ pytest.importorskip("fairseq")
 pytest.importorskip("transformers")
 
 from integration import lm
-from support_exchange import exported_lm
+from support_exchange import exported
 
 import fairseq_posenc
 
@@ -72,7 +72,7 @@ def log_likelihood(model: Any, context: str, choice: str) -> float:
 @pytest.mark.parametrize("name", ["rope", "learned+m4m"])
 def test_the_harness_gets_the_likelihoods_of_the_model(name: str, python: str, tmp_path: Path) -> None:
     data = lm.write_corpus(tmp_path / "data-bin")
-    _, folder = exported_lm(data, tmp_path, "--pos-enc", name)
+    _, folder = exported(lm, data, tmp_path, "--pos-enc", name)
     (tmp_path / "tasks").mkdir()
     (tmp_path / "toy.jsonl").write_text("".join(f"{json.dumps(doc)}\n" for doc in DOCS), "utf-8")
     (tmp_path / "tasks" / "toy.yaml").write_text(TASK.format(file=tmp_path / "toy.jsonl"), "utf-8")

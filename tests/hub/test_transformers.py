@@ -19,7 +19,7 @@ pytest.importorskip("transformers")
 import transformers
 from integration import lm
 from integration.test_lm import DECODERS
-from support_exchange import exported_lm, in_transformers
+from support_exchange import exported, in_transformers
 
 import fairseq_posenc
 from fairseq_posenc.hub.code import ENTRY, code
@@ -60,7 +60,7 @@ def close(actual: Tensor, expected: Tensor) -> None:
 
 @pytest.mark.parametrize("name", [name for name, _ in DECODERS])
 def test_a_language_model_computes_the_same_in_transformers(name: str, data: Path, tmp_path: Path) -> None:
-    model, folder = exported_lm(data, tmp_path, "--pos-enc", name)
+    model, folder = exported(lm, data, tmp_path, "--pos-enc", name)
     other, ids = in_transformers(folder), tokens()
     expected = theirs(model, ids)
     close(ours(other, ids), expected)
@@ -116,14 +116,14 @@ IN_BANDS = "--adaptive-input --adaptive-input-cutoff 10,20 --adaptive-input-fact
 def test_the_settings_of_a_language_model_are_kept(
     arguments: list[Any], parts: dict[str, Any], data: Path, tmp_path: Path
 ) -> None:
-    model, folder = exported_lm(data, tmp_path, *arguments, **parts)
+    model, folder = exported(lm, data, tmp_path, *arguments, **parts)
     close(ours(in_transformers(folder), tokens()), theirs(model, tokens()))
     with torch.no_grad():
         close(fairseq_posenc.load(tmp_path / "checkpoint.pt")(tokens()).log_softmax(-1), theirs(model, tokens()))
 
 
 def test_generation_with_the_cache_equals_generation_without(data: Path, tmp_path: Path) -> None:
-    _, folder = exported_lm(data, tmp_path, "--pos-enc", "rope+t5", "--decoder-normalize-before")
+    _, folder = exported(lm, data, tmp_path, "--pos-enc", "rope+t5", "--decoder-normalize-before")
     model = in_transformers(folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     inputs = tokenizer(["w3 w4 w5", "w7"], return_tensors="pt", padding=True)
@@ -144,7 +144,7 @@ def test_generation_with_the_cache_equals_generation_without(data: Path, tmp_pat
 
 
 def test_a_language_model_learns_in_transformers(data: Path, tmp_path: Path) -> None:
-    _, folder = exported_lm(data, tmp_path, "--pos-enc", "shaw")
+    _, folder = exported(lm, data, tmp_path, "--pos-enc", "shaw")
     model, ids = in_transformers(folder).train(), tokens()
     output = model(ids, labels=ids)
     expected = torch.nn.functional.cross_entropy(output.logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
@@ -158,7 +158,7 @@ def test_a_language_model_learns_in_transformers(data: Path, tmp_path: Path) -> 
 
 def test_a_folder_of_an_earlier_version_is_loaded(data: Path, tmp_path: Path) -> None:
     """Earlier versions had settings of their own for language models, and another model_type."""
-    _, folder = exported_lm(data, tmp_path, "--pos-enc", "rope")
+    _, folder = exported(lm, data, tmp_path, "--pos-enc", "rope")
     whole, ids = fairseq_posenc.load(folder), tokens()
     settings = json.loads((folder / "config.json").read_text("utf-8"))
     for name in ("causal", "layer_norm_eps", "mask"):
@@ -170,7 +170,7 @@ def test_a_folder_of_an_earlier_version_is_loaded(data: Path, tmp_path: Path) ->
 
 
 def test_what_the_class_for_transformers_lacks_is_refused(data: Path, tmp_path: Path) -> None:
-    _, folder = exported_lm(data, tmp_path, "--pos-enc", "learned")
+    _, folder = exported(lm, data, tmp_path, "--pos-enc", "learned")
     model, ids = in_transformers(folder), tokens()
     with pytest.raises(ValueError, match="output_attentions=True: this model returns logits only"):
         model(ids, output_attentions=True)
@@ -197,7 +197,7 @@ print(json.dumps({"logits": logits.tolist(), "text": text}))
 
 def test_a_language_model_needs_neither_fairseq_nor_this_package(data: Path, tmp_path: Path) -> None:
     """The encoding has two members, one of them with another class for one of its forms."""
-    _, folder = exported_lm(data, tmp_path, "--pos-enc", "learned+tupe")
+    _, folder = exported(lm, data, tmp_path, "--pos-enc", "learned+tupe")
     environment = {"HF_MODULES_CACHE": str(tmp_path / "modules"), "PATH": "", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", ALONE, folder]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
@@ -239,6 +239,6 @@ def test_models_that_cannot_be_exported_are_refused(
     arguments: list[Any], message: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(AssertionError):
-        exported_lm(data, tmp_path, *arguments)
+        exported(lm, data, tmp_path, *arguments)
     assert message in capsys.readouterr().err
     assert not (tmp_path / "model").exists()

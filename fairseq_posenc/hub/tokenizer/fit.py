@@ -105,13 +105,8 @@ def _check(own: Mapping[str, float], names: Sequence[str], lacking: Sequence[str
     extra = [name for name in extra if letters & set(name)]
     if len(lacking) + len(extra) <= FEW * len(own):
         return
-    differences = []
-    if lacking:
-        missing = f"{len(lacking)} of the tokenizer's {len(own)} pieces"
-        differences.append(f"the dictionary lacks {missing} ({_first(lacking)})")
-    if extra:
-        missing = f"{len(extra)} of the dictionary's {len(names)} pieces"
-        differences.append(f"the tokenizer lacks {missing} ({_first(extra)})")
+    lacks = (("dictionary", lacking, f"tokenizer's {len(own)}"), ("tokenizer", extra, f"dictionary's {len(names)}"))
+    differences = (f"the {one} lacks {len(x)} of the {other} pieces ({_first(x)})" for one, x, other in lacks if x)
     raise CheckpointError(
         f"{where} is not the tokenizer of this model: {', and '.join(differences)}. Give the tokenizer that split "
         "the model's training text, or export without a tokenizer (--tokenizer none)."

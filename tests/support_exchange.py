@@ -30,13 +30,15 @@ BERT_WORDS = ["[PAD]", "a", "[UNK]", "[CLS]", "##b", "[SEP]", "[MASK]", *(f"w{i}
 def random_model(kind: str, size: str = "wide", **more: Any) -> Any:
     """Return a Hugging Face model with random weights, none of which has its initial value."""
     torch.manual_seed(3)
+    sizes = {"vocab_size": WORDS, "max_position_embeddings": LENGTH, **SIZES[size], **more}
     if kind == "bert":
-        config = transformers.BertConfig(vocab_size=WORDS, max_position_embeddings=LENGTH, **SIZES[size], **more)
-        model = transformers.BertForMaskedLM(config)
+        model = transformers.BertForMaskedLM(transformers.BertConfig(**sizes))
+    elif kind == "gpt2":
+        ends = {"bos_token_id": WORDS - 1, "eos_token_id": WORDS - 1}
+        model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**{**ends, **sizes}))
     else:
         own = {"max_position_embeddings": LENGTH + 2, "type_vocab_size": 1, "pad_token_id": 1, "layer_norm_eps": 1e-5}
-        own |= {"vocab_size": WORDS}
-        model = transformers.RobertaForMaskedLM(transformers.RobertaConfig(**{**own, **SIZES[size], **more}))
+        model = transformers.RobertaForMaskedLM(transformers.RobertaConfig(**{**sizes, **own, **more}))
     return support.move(model).eval()
 
 

@@ -152,9 +152,7 @@ def _tokenizer(model: Pretrained, source: Path | None) -> tuple[tokenizer.Tokeni
         words = {"type": "WordLevel", "vocab": {symbol: i for i, symbol in enumerate(symbols)}, "unk_token": "<unk>"}
         contents, where = {"pre_tokenizer": {"type": "WhitespaceSplit"}, "model": words}, Path("dict.txt")
         line = "wrote a tokenizer that splits text at spaces"
-    contents, lacking = tokenizer.fitted(
-        contents, symbols, where, segments=config.has_segments, first=config.beginning
-    )
+    contents, lacking = tokenizer.fitted(contents, symbols, where, segments=config.has_segments, first=config.beginning)
     return contents, line + (f" without {len(lacking)} pieces that dict.txt lacks" if lacking else "")
 
 

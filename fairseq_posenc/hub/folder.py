@@ -115,8 +115,9 @@ def _by_id(path: Path) -> list[str]:
     ids = read_json(path)
     try:
         if path.name == "tokenizer.json":
-            vocabulary, added = ids["model"]["vocab"], ids.get("added_tokens", ())
-            pieces = vocabulary if isinstance(vocabulary, dict) else {piece: i for i, (piece, _) in enumerate(vocabulary)}
+            pieces, added = ids["model"]["vocab"], ids.get("added_tokens", ())
+            if isinstance(pieces, list):  # with their scores
+                pieces = {piece: i for i, (piece, _) in enumerate(pieces)}
             ids = {**pieces, **{token["content"]: token["id"] for token in added}}
         by_id = {number: str(piece) for piece, number in ids.items()}
         return [by_id[i] for i in range(len(by_id))]

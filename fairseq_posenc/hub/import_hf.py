@@ -33,8 +33,8 @@ def main(argv: Sequence[str]) -> int:
         "FILE_OR_FOLDER",
         "Folder of a Hugging Face model, or checkpoint of fairseq's RoBERTa.",
     )
-    text = "Position encoding of the new model, as in fairseq-train, for example 'm4[clip=64]'. `learned` keeps the table "
-    parser.add_argument("--pos-enc", required=True, metavar="NAME", help=f"{text}of positions.")
+    text = "Position encoding of the new model, for example 'm4[clip=64]'. `learned` keeps the table of positions."
+    parser.add_argument("--pos-enc", required=True, metavar="NAME", help=text)
     parser.add_argument("--pos-enc-args", metavar="OPTIONS", help="More options of the position encoding.")
     text = "Maximum length in tokens. Default: the length of the source."
     parser.add_argument("--max-positions", type=int, metavar="N", help=text)

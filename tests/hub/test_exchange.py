@@ -18,7 +18,6 @@ pytest.importorskip("transformers")
 import transformers
 from integration import masked_lm, support
 from support_exchange import (
-    BERT_WORDS,
     LENGTH,
     SIZES,
     WORDS,

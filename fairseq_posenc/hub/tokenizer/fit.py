@@ -129,8 +129,7 @@ def _model(model: Mapping[str, Any], own: Mapping[str, float], names: Sequence[s
         unknown = model["unk_token"]
         fitted_model["unk_token"] = unknown if unknown in ids else ALIASES.get(unknown, "<unk>")
     if model["type"] == "BPE":
-        pairs = [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
-        fitted_model["merges"] = [pair for pair in pairs if pair[0] in ids and pair[1] in ids and "".join(pair) in ids]
+        fitted_model["merges"] = [pair for pair in model["merges"] if {*pair, "".join(pair)} <= ids.keys()]
     return fitted_model
 
 

@@ -37,7 +37,7 @@ def run(command: Parser, argv: Sequence[str], work: Callable[[Namespace], list[s
     try:
         print("\n".join(work(args)))
     except ModuleNotFoundError as error:
-        cure = "Install this package; `python -m fairseq_posenc doctor` checks the installation."
+        cure = "Install it; `python -m fairseq_posenc doctor` checks the installation."
         print(f"{name}: {error}. {cure}", file=sys.stderr)
         return 1
     except (CheckpointError, ValueError, OSError) as error:

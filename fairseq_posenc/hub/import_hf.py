@@ -11,7 +11,6 @@ from . import command
 from .convert import converted
 from .folder import CHECKPOINT
 from .ids import SPECIALS, reordered
-from .model import ModelConfig
 from .pretrained import read
 
 EXAMPLES = """examples (import-hf downloads nothing: download a model of the Hugging Face hub first):
@@ -53,7 +52,7 @@ def _import(args: Namespace) -> list[str]:
     model, report = converted(source, *encoding, max_length=args.max_positions, seed=args.seed)
     save(model, report, args.output, args.source)
     lines = report.lines()
-    if _special_ids(original.config) != _special_ids(source.config):
+    if original.config != source.config:
         last = "; </s> is GPT-2's end of text" if model.config.causal else ", <mask>"
         lines.append(
             f"note: the ids are in fairseq's order ({', '.join(SPECIALS)}, the other pieces{last}), so they differ "
@@ -71,8 +70,3 @@ def _import(args: Namespace) -> list[str]:
         "To continue training, replace DATA in this command, and add --optimizer, --lr, --batch-size and so on:",
         f'fairseq-train DATA --user-dir "$(python -m fairseq_posenc path)" {words}',
     ]
-
-
-def _special_ids(config: ModelConfig) -> tuple[int | None, ...]:
-    """Return the ids of the special tokens, to find out whether two models have the same order of ids."""
-    return config.bos, config.pad, config.eos, config.unk, config.mask

@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from .. import stack
 from ..compat import checkpoints
 from ..compat.checkpoints import CheckpointError, load_model, safe_load

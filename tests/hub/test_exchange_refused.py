@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 pytest.importorskip("fairseq")
 pytest.importorskip("transformers")
@@ -18,7 +19,7 @@ from support_exchange import BERT_WORDS, WORDS, imported, in_fairseq, random_mod
 
 import fairseq_posenc
 from fairseq_posenc.__main__ import main
-from fairseq_posenc.compat import CheckpointError
+from fairseq_posenc.compat import CheckpointError, safe_load
 from fairseq_posenc.hub.export_hf import export
 from fairseq_posenc.hub.folder import SAFE
 from fairseq_posenc.hub.pretrained import read
@@ -93,9 +94,7 @@ def test_bad_folders_are_named_and_nothing_is_left(
     ("words", "message"),
     [
         (["--pos-enc", "m5"], "--pos-enc: unknown position encoding"),
-        (["--pos-enc", "m4", "--pos-enc-args", "klip=3"], "--pos-enc-args: there is no option klip"),
         (["--pos-enc", "m4[clip=3]", "--pos-enc-args", "clip=3"], "--pos-enc and --pos-enc-args both set the option"),
-        (["--pos-enc", "xpos"], "xpos"),
         (["--pos-enc", "m4", "--output", "{hf}"], "hf already exists"),
     ],
 )
@@ -136,9 +135,26 @@ def test_a_damaged_export_is_noticed(tmp_path: Path) -> None:
     read(out)
 
 
-def test_checkpoints_of_other_models_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = support.write_corpus(tmp_path / "data-bin")
-    support.train(data, "--max-update", 1, "--save-dir", tmp_path / "save")
-    path = str(tmp_path / "save" / "checkpoint_last.pt")
-    assert main(["export-hf", path, "--output", str(tmp_path / "out")]) == 1
-    assert "BERT and RoBERTa" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"_name": "posenc_transformer"},
+            "posenc_transformer, but only BERT and RoBERTa and language models",
+        ),
+        ({"pos_enc_random": 32}, "--pos-enc-random 32"),
+        ({"decoder_normalize_before": True, "no_decoder_final_norm": True}, "--no-decoder-final-norm, which cannot"),
+        ({"activation_fn": "tanh"}, "activation function 'tanh' is not supported"),
+    ],
+)
+def test_models_that_cannot_be_exported_are_refused(
+    settings: dict[str, Any], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state, path = safe_load(support.ROOT / "tests" / "kept" / "checkpoint.pt"), tmp_path / "changed.pt"
+    state["cfg"]["model"] |= settings
+    torch.save(state, path)
+    assert main(["export-hf", str(path), "--output", str(tmp_path / "out")]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert str(path) in error
+    assert not (tmp_path / "out").exists()

@@ -27,7 +27,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz."
 
 
 def source(kind: str, folder: Path) -> Path:
-    """Write a random model of Hugging Face with its tokenizer. The tables of the BERT are longer than its vocabulary."""
+    """Write a random model of Hugging Face with its tokenizer. The BERT has more ids than pieces."""
     if kind == "gpt2":
         support_corpora.gpt2(folder)
         (folder / "encoder.json").rename(folder / "vocab.json")

@@ -66,10 +66,8 @@ def _keep_tokenizer(source: Path, model: Pretrained, folder: Path, report: Repor
         contents, lacking = tokenizer.fitted(
             original, symbols, path, segments=config.has_segments, first=config.beginning
         )
-        output.mkdir()
         tokenizer.write(contents, output, config)
     except CheckpointError as error:
-        output.rmdir() if output.is_dir() else None
         report.notes.append(f"tokenizer/ was not written: {error}")
         return
     report.notes.append(f"tokenizer/ was converted from {path.name} and has the ids of {_DICTIONARY}")

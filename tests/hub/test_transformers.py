@@ -17,9 +17,9 @@ pytest.importorskip("fairseq")
 pytest.importorskip("transformers")
 
 import transformers
-from integration import lm
+from integration import lm, support
 from integration.test_lm import DECODERS
-from support_exchange import close, exported, in_transformers
+from support_exchange import cases, close, exported, in_transformers
 
 import fairseq_posenc
 from fairseq_posenc.hub.code import code
@@ -56,47 +56,19 @@ def ours(model: Any, ids: Tensor, **more: Any) -> Tensor:
     return getattr(output, "logits", output).log_softmax(-1)
 
 
-UNTIED = [word for word in lm.TINY if word != "--share-decoder-input-output-embed"]
-BANDS = "--adaptive-softmax-cutoff 10,20 --adaptive-softmax-factor 2".split()
-IN_BANDS = "--adaptive-input --adaptive-input-cutoff 10,20 --adaptive-input-factor 2".split()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        *((["--pos-enc", name], {}) for name, _ in DECODERS),
-        (["--decoder-normalize-before", "--activation-fn", "gelu", "--layernorm-embedding"], {}),
-        (["--no-scale-embedding", "--no-attention-bias", "--pos-enc", "learned+m4"], {}),
-        (["--pos-enc", "sinusoidal", "--pos-enc-defaults", "sinusoidal.freq=t2t"], {}),
-        (["--pos-enc", "xl"], {"task": lm.TASK}),
-        (["--pos-enc", "rope", "--attend-within", "document"], {}),
-        (["--pos-enc", "rope", "--add-bos-token"], {}),
-        ([], {"model": UNTIED}),
-        (["--decoder-input-dim", 12, "--decoder-output-dim", 12], {}),
-        (["--adaptive-one-matrix", *BANDS[:2]], {"model": UNTIED}),
-        (BANDS, {"model": UNTIED}),
-        ([*BANDS, *IN_BANDS, "--decoder-input-dim", 8], {"model": UNTIED}),
-        ([*BANDS, *IN_BANDS, "--tie-adaptive-weights"], {"model": UNTIED}),
-        ([*BANDS, *IN_BANDS, "--tie-adaptive-weights", "--tie-adaptive-proj"], {"model": UNTIED}),
-        ([], {"model": lm.STOCK}),
-        (["--decoder-learned-pos"], {"model": lm.STOCK}),
-        (["--no-token-positional-embeddings"], {"model": lm.STOCK}),
-    ],
-    ids=lambda value: " ".join(map(str, value)) or "defaults",
-)
+@pytest.mark.parametrize(("flags", "model"), cases(lm, [name for name, _ in DECODERS]), ids=" ".join)
 def test_a_language_model_computes_the_same_in_transformers(
-    arguments: list[Any], parts: dict[str, Any], data: Path, tmp_path: Path
+    flags: list[str], model: str, data: Path, tmp_path: Path
 ) -> None:
     """Compare whole texts, padding on the left, and steps with a cache whose samples change places halfway."""
-    model, folder = exported(lm, data, tmp_path, *arguments, **parts)
+    source, folder = exported(lm, data, tmp_path, *flags, model=model)
     other, ids = in_transformers(folder), tokens()
-    close(ours(other, ids), theirs(model, ids))
-    close(ours(fairseq_posenc.load(folder), ids), theirs(model, ids))
-    close(ours(fairseq_posenc.load(tmp_path / "checkpoint.pt"), ids), theirs(model, ids))
+    for each in (other, fairseq_posenc.load(folder), fairseq_posenc.load(tmp_path / "checkpoint.pt")):
+        close(ours(each, ids), theirs(source, ids))
     padded, mask = ids.clone(), torch.ones_like(ids)
     padded[1, :3], mask[1, :3] = PAD, 0
     whole, half = ours(other, padded, attention_mask=mask), LENGTH // 2
-    close(whole[1, 3:], theirs(model, ids[1:, 3:])[0])
+    close(whole[1, 3:], theirs(source, ids[1:, 3:])[0])
     with torch.no_grad():
         cache = other(padded[:, :half], attention_mask=mask[:, :half], use_cache=True).past_key_values
         cache.reorder_cache(torch.tensor([1, 0]))
@@ -167,28 +139,36 @@ def test_what_the_class_for_transformers_lacks_is_refused(data: Path, tmp_path: 
 
 ALONE = """
 import json, sys
-sys.modules["fairseq"] = sys.modules["fairseq_posenc"] = None  # importing either raises ImportError
-import torch, transformers
-model = transformers.AutoModelForCausalLM.from_pretrained(sys.argv[1], trust_remote_code=True).eval()
-ids = torch.tensor([[2, 5, 6, 7, 8]])
+sys.modules.update(dict.fromkeys("{missing}".split()))  # importing any of these raises ImportError
+import torch, {package}
 with torch.no_grad():
-    logits = model(ids).logits
-text = model.generate(ids, max_new_tokens=3, eos_token_id=[99]).tolist()
-print(json.dumps({"logits": logits.tolist(), "text": text}))
+    output = {package}.{load}(torch.tensor([[2, 5, 6, 7, 8]]))
+print(json.dumps(getattr(output, "logits", output).tolist()))
 """
 
 
-def test_a_language_model_needs_neither_fairseq_nor_this_package(data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("package", "load", "missing"),
+    [
+        ("fairseq_posenc", "load({folder!r})", "fairseq fairseq_cli transformers omegaconf hydra"),
+        (
+            "transformers",
+            "AutoModelForCausalLM.from_pretrained({folder!r}, trust_remote_code=True)",
+            "fairseq fairseq_posenc",
+        ),
+    ],
+)
+def test_an_exported_model_needs_few_packages(
+    package: str, load: str, missing: str, data: Path, tmp_path: Path
+) -> None:
     """The encoding has two members, one of them with another class for one of its forms."""
     _, folder = exported(lm, data, tmp_path, "--pos-enc", "learned+tupe")
-    environment = {"HF_MODULES_CACHE": str(tmp_path / "modules"), "PATH": "", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", ALONE, folder]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
+    code = ALONE.format(package=package, load=load.format(folder=str(folder)), missing=missing)
+    alone = support.environment(package=package == "fairseq_posenc", HF_MODULES_CACHE=str(tmp_path / "modules"))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=alone, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    output = json.loads(done.stdout)
-    assert len(output["text"][0]) == 8
     with torch.no_grad():
-        close(torch.tensor(output["logits"]), fairseq_posenc.load(folder)(torch.tensor([[2, 5, 6, 7, 8]])))
+        close(torch.tensor(json.loads(done.stdout)), fairseq_posenc.load(folder)(torch.tensor([[2, 5, 6, 7, 8]])))
 
 
 def test_the_code_of_a_model_is_what_it_needs() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ pytest.importorskip("transformers")
 
 import transformers
 from integration import masked_lm
+from safetensors.torch import load_file, save_file
 from support_exchange import (
     LENGTH,
     SIZES,
@@ -90,6 +92,16 @@ def test_weights_in_several_files(tmp_path: Path) -> None:
     next(folder.glob("model-*.safetensors")).unlink()
     with pytest.raises(CheckpointError, match="Download this file"):
         fairseq_posenc.load(folder)
+
+
+def test_names_of_tensorflow_are_read(tmp_path: Path) -> None:
+    """The published files of BERT have them."""
+    theirs = random_model("bert")
+    path = saved(theirs, tmp_path / "hf") / "model.safetensors"
+    old = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+    weights = {re.sub(r"LayerNorm\.\w+$", lambda end: old[end[0]], name): t for name, t in load_file(path).items()}
+    save_file(weights, path, metadata={"format": "pt"})
+    close(logits(fairseq_posenc.load(path.parent), batch("bert")), logits(theirs, batch("bert")))
 
 
 # -- into fairseq -------------------------------------------------------------------------------------------

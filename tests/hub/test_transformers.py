@@ -63,6 +63,7 @@ def test_a_language_model_computes_the_same_in_transformers(
     """Compare whole texts, padding on the left, and steps with a cache whose samples change places halfway."""
     source, folder = exported(lm, data, tmp_path, *flags, model=model)
     other, ids = in_transformers(folder), tokens()
+    assert other.model.config.first == (0 if "--add-bos-token" in flags else EOS)
     for each in (other, fairseq_posenc.load(folder), fairseq_posenc.load(tmp_path / "checkpoint.pt")):
         close(ours(each, ids), theirs(source, ids))
     padded, mask = ids.clone(), torch.ones_like(ids)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from . import support
-from .support import STOCK, TINY
+from .support import STOCK
 
 SINUSOIDAL = ["--pos-enc", "sinusoidal", "--pos-enc-args", "freq=t2t,offset=2"]
 
@@ -90,8 +90,3 @@ def steps(model: Any, batches: list[dict[str, Any]]) -> list[float]:
         optimizer.step()
         losses.append(loss.item())
     return losses
-
-
-def test_the_model_under_test_is_the_plugins(data: Path) -> None:
-    model, _ = support.built(data, *SINUSOIDAL, model=TINY)
-    assert type(model).__name__ == "PosEncTransformer"

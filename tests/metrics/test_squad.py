@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import random
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from oracles.oracle_ways import oracle
 from support_squad_scripts import MLQA, script_best, script_raw_v2, script_thresholded, script_v11
 
 from fairseq_posenc.metrics import null_threshold, squad
@@ -131,7 +128,7 @@ def drawn(seed: int, *, without: bool) -> tuple[dict[str, list[str]], dict[str, 
     return golds, predictions
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", range(8))
 def test_the_scripts_agree_on_random_text(seed: int) -> None:
     golds, predictions = drawn(seed, without=False)
     del predictions["7"]
@@ -144,7 +141,7 @@ def test_the_scripts_agree_on_random_text(seed: int) -> None:
     assert {f"mlqa-{language}" for language in MLQA} | {V11, V20} == {*RULES}
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", range(8))
 def test_the_script_of_squad_2_agrees_on_random_text(seed: int) -> None:
     golds, predictions = drawn(seed, without=True)
     exact, f1 = script_raw_v2(golds, predictions)
@@ -165,26 +162,6 @@ def test_the_script_of_squad_2_agrees_on_random_text(seed: int) -> None:
 # --- the threshold
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_no_threshold_is_better_than_the_best(seed: int) -> None:
-    """All predictions have words, and all odds differ. Otherwise the script counts answers wrongly."""
-    golds, predictions = drawn(seed, without=True)
-    predictions = {name: f"x {text}" for name, text in predictions.items()}
-    rng = random.Random(seed)
-    odds = {name: rng.gauss(0, 4) for name in golds}
-    result = null_threshold.evaluate(golds, predictions, odds, 0)
-
-    def at(threshold: float) -> tuple[float, float]:
-        reached = null_threshold.evaluate(golds, predictions, odds, threshold)
-        return reached["exact"], reached["f1"]
-
-    tried = [at(threshold) for threshold in [min(odds.values()) - 1, *odds.values()]]
-    assert result["best_exact"] == pytest.approx(max(exact for exact, _ in tried))
-    assert result["best_f1"] == pytest.approx(max(f1 for _, f1 in tried))
-    if any(f1 > tried[0][1] for _, f1 in tried):  # if answering no question is best, the script returns the threshold 0
-        assert at(result["best_f1_thresh"])[1] == pytest.approx(result["best_f1"])
-
-
 def test_an_empty_prediction_is_wrong_if_an_answer_without_words_exists() -> None:
     """The script checks whether there are answers, not whether they have words. It accepts an empty text there."""
     golds, predictions = {"a": ["the"], "b": ["x"], "c": []}, {"a": "y", "b": "y", "c": "y"}
@@ -202,44 +179,6 @@ def test_a_prediction_without_odds_is_refused() -> None:
     assert null_threshold.applied({"a": "x", "b": "y"}, {"a": 0.1, "b": 0.0}, 0) == {"a": "", "b": "y"}
 
 
-def test_right_answers_have_exactly_100() -> None:
-    golds = {"a": ["The end", "x"], "b": ["日本"], "c": ["½ of it"]}
-    for name in (V11, "mlqa-zh", "mlqa-de"):
-        result = evaluate(golds, {key: answers[0] for key, answers in golds.items()}, name)
-        assert (result["exact_match"], result["f1"]) == (100, 100)
-    result = evaluate({**golds, "d": []}, {**{key: answers[-1] for key, answers in golds.items()}, "d": ""}, V20)
-    assert (result["exact"], result["f1"]) == (100, 100)
-
-
-# --- compared with an installed package
-
-
-def examples(golds: dict[str, list[str]]) -> list[Any]:
-    return [
-        SimpleNamespace(qas_id=name, answers=[{"text": answer} for answer in answers])
-        for name, answers in golds.items()
-    ]
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_hugging_face_agrees(seed: int) -> None:
-    """Compare with squad_evaluate of transformers, with and without a threshold."""
-    peer = oracle("transformers.data.metrics.squad_metrics")
-    golds, predictions = drawn(seed, without=True)
-    golds |= {"8": ["the"], "9": ["?", "x"]}
-    rng = random.Random(seed)
-    odds = {name: rng.gauss(0, 4) for name in golds} | {"8": 3.0}
-    for threshold in (0.5, 1e9):
-        result = null_threshold.evaluate(golds, predictions, odds, threshold)
-        assert result == pytest.approx(dict(peer.squad_evaluate(examples(golds), predictions, odds, threshold)))
-    answered = {name: [answer for answer in answers if rules(V20).words(answer)] for name, answers in golds.items()}
-    answered = {name: answers for name, answers in answered.items() if answers}
-    exact, f1 = peer.get_raw_scores(examples(answered), predictions)
-    ours = squad.scores(answered, predictions, rules(V11))
-    assert (ours.exact, ours.f1) == (exact, pytest.approx(f1))
-    assert 0 < sum(f1.values()) < len(f1)
-
-
 @pytest.mark.parametrize(
     ("score", "baseline", "questions", "expected"),
     [(80, 50, 100, 200 * (0.41 / 100) ** 0.5), (100, 0, 50, 0), (50, 50, 0, 200 * 0.5**0.5)],
@@ -247,10 +186,3 @@ def test_hugging_face_agrees(seed: int) -> None:
 def test_margins_by_hand(score: float, baseline: float, questions: float, expected: float) -> None:
     """The variances of numbers that are 0 or 1 are 0.8 * 0.2 = 0.16 and 0.5 * 0.5 = 0.25."""
     assert squad.margin(score, baseline, questions) == pytest.approx(expected)
-
-
-def test_all_marks_of_ascii_are_punctuation() -> None:
-    """`$` and `+` are symbols in Unicode, `!` is a mark in both, and `¿` is a mark in Unicode only."""
-    marks = squad._marks()
-    assert set("$+!¿") <= marks
-    assert not set("a1 ") & marks

@@ -125,12 +125,6 @@ def test_what_is_made_anew_differs_between_seeds(scene: Scene) -> None:
     assert not torch.allclose(once, other)
 
 
-@pytest.mark.parametrize("name", ["learned", "m4m", "tupe", "diet-abs", "xl"])
-def test_any_encoding_takes_segments_per_head(scene: Scene, name: str) -> None:
-    model, _ = scene.built("RTE", scene.model(name), "--segments", "head")
-    assert model.encoder.sentence_encoder.pos.name == f"{name}+segments"
-
-
 def config(name: str, args: str | None = None) -> ModelConfig:
     return ModelConfig(layers=1, dim=8, ffn=8, heads=2, max_length=16, vocabulary=20, pos_enc=name, pos_enc_args=args)
 
@@ -143,14 +137,6 @@ def test_options_of_the_pretrained_model_hold_beside_segments() -> None:
     assert encoding(own, None, "clip=8", "none") == ("shaw", "shaw.clip=8,shaw.share=none")
     assert encoding(own, "rope", None, "head") == ("rope+segments", None)
     assert encoding(config("learned+segments-input"), None, None, "input")[0] == "learned+segments-input"
-
-
-def test_options_may_stand_in_brackets() -> None:
-    own = config("shaw[clip=4,share=none]")
-    assert encoding(own, "shaw[clip=8]", None, "none") == encoding(own, None, "clip=8", "none")
-    assert encoding(own, "m4[clip=3]", "m4.share=none", "head") == ("m4+segments", "m4.clip=3,m4.share=none")
-    with pytest.raises(ValueError, match="--pos-enc and --pos-enc-args both set the option clip of m4"):
-        encoding(own, "m4[clip=3]", "clip=4", "input")
 
 
 def test_segments_per_head_are_shared_as_diets_tables_are() -> None:

@@ -80,10 +80,6 @@ def test_words_that_were_never_seen_are_copied_and_spelled(form: str, data: Path
     assert all(words & set(line.split()) for line in output["S"].values())
 
 
-def test_right_pads_generate_the_same(data: Path, copying: Path) -> None:
-    assert generated(data, copying, "--right-pad-source") == generated(data, copying)
-
-
 def test_without_copying_they_cannot_be(data: Path, tmp_path: Path) -> None:
     q.trained(data, *FAST, "--copy-mechanism", "none", "--save-dir", tmp_path)
     output = generated(data, tmp_path)
@@ -102,11 +98,6 @@ def test_interactive_copies_too(data: Path, copying: Path, monkeypatch: pytest.M
     hypotheses, sources = _lines(text, "H"), _lines(text, "S")
     assert [sources[i].split() for i in range(3)] == [line.replace("</s>", "").split() for line in lines]
     assert [hypotheses[i] for i in range(2)] == ["what is Zanzibar ?", "what is Popocatepetl ?"]
-
-
-def test_references_can_be_scored(data: Path, copying: Path) -> None:
-    output = generated(data, copying, "--score-reference")
-    assert output["H"] == references(data)
 
 
 def test_validation_generates_and_scores(data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -182,13 +173,6 @@ def test_a_loss_that_makes_no_sense_is_refused(
     monkeypatch.setitem(sys.modules, "rapidfuzz", None)
     with pytest.raises(ValueError, match=said):
         q.trained(data, *arguments.split(), "--max-update", 1)
-
-
-def test_fairseqs_own_losses_do(data: Path) -> None:
-    for arguments in ("--criterion cross_entropy", "--criterion label_smoothed_cross_entropy --label-smoothing 0.1"):
-        more = ["--copy-mechanism", "none"] if "smoothing" in arguments else []
-        run = q.trained(data, *arguments.split(), *more, "--max-update", 12, "--lr", 0.003)
-        assert run.losses[-1] < run.losses[0] * 0.7
 
 
 def test_another_model_has_another_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,9 @@ PROGRAM = [sys.executable, "-m", "fairseq_posenc"]
 
 
 def test_list_prints_one_list_and_nothing_else() -> None:
-    *rows, several = json.loads(support.run([*PROGRAM, "list", "--json", *names(), "m4[clip=64]+t5"]).stdout)
+    *rows, several = json.loads(
+        support.run([*PROGRAM, "list", "--json", *names(), "m4[clip=64]+t5"], forked=True).stdout
+    )
     assert [row["name"] for row in rows] == names()
     assert {row["name"]: row["value"] for row in several["options"] if "value" in row} == {"m4.clip": "64"}
     for row in rows:

@@ -14,6 +14,7 @@ import torch
 from fairseq_posenc.compat import CheckpointError
 
 from . import masked_lm, support
+from .test_refused import TABLE
 
 
 @pytest.fixture(scope="module")
@@ -32,25 +33,7 @@ def go_on(folder: Path, *more: Any, data: str | Path = "data-bin", save: str = "
     return masked_lm.train(folder / data, *start, "--max-update", 1, "--pos-enc", "learned+rope", *more, **parts)
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (
-            "--encoder-embed-dim 32",
-            r"--encoder-embed-dim is 16 in the checkpoint, 32 here; .*\[19, 16\] in the checkpoint",
-        ),
-        ("--encoder-layers 3", r"--encoder-layers is 2 in the checkpoint, 3 here; the checkpoint has no .*layers.2"),
-        ("--encoder-layers 1", r"--encoder-layers is 2 in the checkpoint, 1 here; the model has no .*layers.1"),
-        ("--encoder-ffn-embed-dim 8", r"--encoder-ffn-embed-dim is 16 in the checkpoint, 8 here; .*fc1"),
-        ("--encoder-normalize-before", "--encoder-normalize-before is False in the checkpoint, True here"),
-        ("--encoder-attention-heads 4", r"--encoder-attention-heads is 2 in the checkpoint, 4 here"),
-        ("--pos-enc shaw", r"--pos-enc is learned\+rope in the checkpoint, shaw here.* import-hf \S+ --pos-enc shaw"),
-        (
-            "--tokens-per-sample 12",
-            r"--tokens-per-sample is 24 in the checkpoint, 12 here.*--max-positions 12 ",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("flags", "message"), TABLE["a checkpoint of another model"].items())
 def test_another_model_is_named(folder: Path, flags: str, message: str) -> None:
     """One line names the file, the flag with both values, and a weight. fairseq itself accepts other heads."""
     with pytest.raises(CheckpointError, match=message) as caught:

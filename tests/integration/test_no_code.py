@@ -14,6 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import fairseq_cli.eval_lm
+import fairseq_cli.generate
+import fairseq_cli.interactive
+import fairseq_cli.validate
 import pytest
 import torch
 from fairseq import checkpoint_utils, options
@@ -107,22 +111,28 @@ def test_unlisted_objects_are_named(value: Any, name: str, tmp_path: Path) -> No
 # -- commands
 
 
-def of_fairseq(command: str, parser: Callable[[], Any], *arguments: str) -> Command:
-    """Call a command of fairseq that loads a checkpoint."""
-
-    def run(path: Path, data: Path) -> Any:
-        text = path.parent / "text"  # data of a language model
-        text.mkdir(exist_ok=True)
-        shutil.copy(data / "dict.en.txt", text / "dict.txt")
-        words = [text if command == "eval_lm" else data, "--user-dir", PLUGIN, "--path", path, "--cpu", *arguments]
-        main = importlib.import_module(f"fairseq_cli.{command}").main
-        return main(support.parse(words, parser, arch="wav2vec2" if "generation" in parser.__name__ else None))
-
-    return run
+def generate(path: Path, data: Path) -> Any:
+    words = [data, "--user-dir", PLUGIN, "--path", path, "--cpu"]
+    return fairseq_cli.generate.main(support.parse(words, options.get_generation_parser, arch="wav2vec2"))
 
 
-generate = of_fairseq("generate", options.get_generation_parser)
-validate = of_fairseq("validate", options.get_validation_parser, "--task", "translation", "--max-tokens", "200")
+def interactive(path: Path, data: Path) -> Any:
+    words = [data, "--user-dir", PLUGIN, "--path", path, "--cpu", "--input", path]
+    parser = options.get_interactive_generation_parser
+    return fairseq_cli.interactive.main(support.parse(words, parser, arch="wav2vec2"))
+
+
+def validate(path: Path, data: Path) -> Any:
+    words = [data, "--user-dir", PLUGIN, "--path", path, "--cpu", "--task", "translation", "--max-tokens", 200]
+    return fairseq_cli.validate.main(support.parse(words, options.get_validation_parser))
+
+
+def eval_lm(path: Path, data: Path) -> Any:
+    text = path.parent / "text"
+    text.mkdir()
+    shutil.copy(data / "dict.en.txt", text / "dict.txt")
+    words = [text, "--user-dir", PLUGIN, "--path", path, "--cpu"]
+    return fairseq_cli.eval_lm.main(support.parse(words, options.get_eval_lm_parser))
 
 
 def of_plugin(*arguments: str) -> Command:
@@ -138,27 +148,46 @@ def of_plugin(*arguments: str) -> Command:
     return run
 
 
-def of_recipe(module: str, call: Callable[[Any, Path, Path], Any]) -> Command:
-    """Call a function of the recipes that loads a checkpoint."""
+def recipe(module: str, *arguments: str) -> Command:
+    """Call a script of the recipes that loads --checkpoint, as its stage does."""
 
     def run(path: Path, data: Path) -> Any:
+        folder = path.parent / "unused"
+        words = [word.format(path=path, data=data, folder=folder) for word in arguments]
         with pytest.MonkeyPatch.context() as patch:
             patch.syspath_prepend(str(ROOT))
-            return call(importlib.import_module(module), path, data)
+            patch.setattr(sys, "argv", [module, *words])
+            return importlib.import_module(module).main()
 
     return run
 
 
-def script(module: str, *arguments: str) -> Command:
-    """Call a script of the recipes that loads a checkpoint, as its stage does."""
+def squad(path: Path, data: Path) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        return importlib.import_module("recipes.lib.finetuning.questions").load(path, data, gpu=False)
 
-    def call(loaded: Any, path: Path, data: Path) -> Any:
-        words = [word.format(path=path, data=data, folder=path.parent / "unused") for word in arguments]
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "argv", [module, *words])
-            return loaded.main()
 
-    return of_recipe(module, call)
+def classify(path: Path, data: Path) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        return importlib.import_module("recipes.text_classification.evaluate").load(path, {}, cpu=True)
+
+
+def question(path: Path, data: Path) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        return importlib.import_module("recipes.question_generation.score").updates(path)
+
+
+def length_task(path: Path, data: Path) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        return importlib.import_module("recipes.length_tasks.evaluate").scores(path, data, cpu=True)
+
+
+def in_torch(path: Path, data: Path) -> Any:
+    return fairseq_posenc.load(path)
 
 
 PLAIN = "--checkpoint {path} --data {data} --output {folder} --cpu".split()
@@ -166,39 +195,29 @@ FLAGS = ["--", "--user-dir", str(PLUGIN), "--arch", "posenc_transformer_tiny"]
 MEMORY = "--split test --streams 1 --length 4 --memories 2 --segment 4 --same-length true --clamp 2".split()
 COMMANDS: dict[str, Command] = {
     "fairseq-generate": generate,
-    "fairseq-interactive": of_fairseq(
-        "interactive", options.get_interactive_generation_parser, "--input", str(ROOT / "README.md")
-    ),
+    "fairseq-interactive": interactive,
     "fairseq-validate": validate,
-    "fairseq-eval-lm": of_fairseq("eval_lm", options.get_eval_lm_parser),
-    "fairseq_posenc.load": lambda path, _: fairseq_posenc.load(path),
+    "fairseq-eval-lm": eval_lm,
+    "fairseq_posenc.load": in_torch,
     "average": of_plugin("average", "--inputs", "{path}", "--output", "{folder}"),
     "export-hf": of_plugin("export-hf", "{path}", "--output", "{folder}"),
     "figures": of_plugin("figures", "patterns", "--checkpoint", "{path}", "--data", "{data}", "--output", "{folder}"),
     "generate-text": of_plugin("generate-text", "--checkpoint", "{path}", "--prompt", "w1"),
     "import-hf": of_plugin("import-hf", "{path}", "--pos-enc", "learned", "--output", "{folder}"),
-    "length_tasks/evaluate.py": of_recipe(
-        "recipes.length_tasks.evaluate", lambda module, path, data: module.scores(path, data, cpu=True)
-    ),
-    "lib/finetuning/check.py": script(
+    "length_tasks/evaluate.py": length_task,
+    "lib/finetuning/check.py": recipe(
         "recipes.lib.finetuning.check", *"--model learned {path} none --length 8 --output {folder}".split()
     ),
-    "lib/finetuning/questions.py": of_recipe(
-        "recipes.lib.finetuning.questions", lambda module, path, data: module.load(path, data, gpu=False)
-    ),
-    "lm_wikitext103/evaluate.py": script("recipes.lm_wikitext103.evaluate", *PLAIN, *MEMORY),
-    "pretrain_mlm/check_source.py": script(
+    "lib/finetuning/questions.py": squad,
+    "lm_wikitext103/evaluate.py": recipe("recipes.lm_wikitext103.evaluate", *PLAIN, *MEMORY),
+    "pretrain_mlm/check_source.py": recipe(
         "recipes.pretrain_mlm.check_source", *"--source {path} --output {folder}".split(), *FLAGS
     ),
-    "pretrain_mlm/evaluate.py": script(
+    "pretrain_mlm/evaluate.py": recipe(
         "recipes.pretrain_mlm.evaluate", *PLAIN, *"--unigrams {folder} --log {folder}".split()
     ),
-    "question_generation/score.py": of_recipe(
-        "recipes.question_generation.score", lambda module, path, _: module.updates(path)
-    ),
-    "text_classification/evaluate.py": of_recipe(
-        "recipes.text_classification.evaluate", lambda module, path, _: module.load(path, {}, cpu=True)
-    ),
+    "question_generation/score.py": question,
+    "text_classification/evaluate.py": classify,
 }
 
 
@@ -237,6 +256,22 @@ def test_training_builds_nothing_of_what_a_checkpoint_names(
     assert not mark.exists()
 
 
+def test_the_command_as_a_process_ends_with_the_refusal(trained: Path, data: Path, tmp_path: Path, mark: Path) -> None:
+    path = attack(CONFIGURATION, trained, tmp_path / "evil.pt", mark)
+    command = [*support.script("generate"), data, "--user-dir", PLUGIN, "--path", path, "--cpu"]
+    done = support.run(command, package=False, check=False, forked=True)
+    assert done.returncode != 0
+    assert "it names the model 'fconv'" in done.stderr.splitlines()[-1]
+    assert not mark.exists()
+
+
+def poisoned(trained: Path, path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    state = safe_load(trained / "checkpoint_last.pt")
+    change(state)
+    torch.save(state, path)
+    return path
+
+
 def test_the_model_of_a_user_evaluates_no_text_of_a_checkpoint(
     trained: Path, data: Path, tmp_path: Path, mark: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,43 +285,43 @@ def test_the_model_of_a_user_evaluates_no_text_of_a_checkpoint(
     assert not mark.exists()
 
 
-def changes(mark: Path) -> dict[str, Callable[[dict[str, Any]], None]]:
-    """Return changes of a harmless checkpoint that would run code.
-
-    fairseq reads attributes; a pickled OrderedDict may have some that its keys do not show. The plugin's own decoder
-    evaluates --adaptive-softmax-cutoff (transformer_decoder.py:147). `--dataset-impl fasta` runs `cat {path} | ...`,
-    and the enum may also be written Choices.fasta.
-    """
-    text = f"[open({str(mark)!r},'w'),(64,3)]"
-    named = {"arch": "fconv", "task": "translation", "encoder_layers": text}
-    hidden: OrderedDict[str, Any] = OrderedDict()
-    vars(hidden).update(named, _name="fconv")
-    fasta = {"dataset_impl": "Choices.fasta", "target_lang": f"de;touch {mark};"}
-    return {
-        "old options": lambda state: state.update(cfg=None, args=argparse.Namespace(**named)),
-        "hidden options": lambda state: state.update(args=hidden),
-        "hidden model": lambda state: state["cfg"].update(model=hidden),
-        "hidden task": lambda state: state.update(cfg={"model": state["cfg"]["model"] | named, "task": hidden}),
-        "literal": lambda state: state["cfg"]["model"].update(adaptive_softmax_cutoff=text),
-        "shell": lambda state: state["cfg"]["task"].update(fasta),
-    }
-
-
-@pytest.mark.parametrize("change", changes(Path()))
-def test_no_option_of_a_checkpoint_runs_code(
-    change: str, trained: Path, data: Path, tmp_path: Path, mark: Path
+def test_old_options_and_hidden_attributes_name_nothing_else(
+    trained: Path, data: Path, tmp_path: Path, mark: Path
 ) -> None:
-    state = safe_load(trained / "checkpoint_last.pt")
-    changes(mark)[change](state)
-    torch.save(state, tmp_path / "evil.pt")
-    message = "was not evaluated: it is not a literal" if change == "literal" else None
-    command = validate if change == "shell" else generate  # fairseq-validate takes the whole task from the checkpoint
-    with pytest.raises(Exception, match=message):  # what fairseq cannot read may raise any error
-        command(tmp_path / "evil.pt", data)
+    """fairseq reads attributes; a pickled OrderedDict may have some that its keys do not show."""
+    options = {"arch": "fconv", "task": "translation", "encoder_layers": f"[open({str(mark)!r},'w'),(64,3)]"}
+    hidden: OrderedDict[str, Any] = OrderedDict()
+    vars(hidden).update(options, _name="fconv")
+    for change in (
+        lambda state: state.update(cfg=None, args=argparse.Namespace(**options)),
+        lambda state: state.update(args=hidden),
+        lambda state: state["cfg"].update(model=hidden),
+        lambda state: state.update(cfg={"model": state["cfg"]["model"] | options, "task": hidden}),
+    ):
+        with pytest.raises(Exception):  # noqa: B017, PT011  what fairseq cannot read may raise any error
+            generate(poisoned(trained, tmp_path / "evil.pt", change), data)
+        assert not mark.exists()
+
+
+def test_options_of_a_harmless_model_are_literals(trained: Path, data: Path, tmp_path: Path, mark: Path) -> None:
+    """The plugin's own decoder evaluates --adaptive-softmax-cutoff (transformer_decoder.py:147)."""
+
+    def change(state: dict[str, Any]) -> None:
+        state["cfg"]["model"].update(adaptive_softmax_cutoff=f"[open({str(mark)!r},'w')]")
+
+    with pytest.raises(ValueError, match="was not evaluated: it is not a literal"):
+        generate(poisoned(trained, tmp_path / "evil.pt", change), data)
     assert not mark.exists()
 
 
-def test_no_file_name_reaches_a_shell(tmp_path: Path, mark: Path) -> None:
+def test_no_file_name_reaches_a_shell(trained: Path, data: Path, tmp_path: Path, mark: Path) -> None:
+    """`--dataset-impl fasta` runs `cat {path} | ...`; the enum may also be written Choices.fasta."""
+
+    def change(state: dict[str, Any]) -> None:
+        state["cfg"]["task"].update(dataset_impl="Choices.fasta", target_lang=f"de;touch {mark};")
+
+    with pytest.raises(Exception):  # noqa: B017, PT011  the files of this language do not exist
+        validate(poisoned(trained, tmp_path / "evil.pt", change), data)
     (tmp_path / "a;touch written;.fasta").write_text(">one\nAB\n")
     with pytest.raises(ValueError, match="pass this path to a shell"):
         FastaDataset(str(tmp_path / "a;touch written;"))

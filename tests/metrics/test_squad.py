@@ -6,9 +6,11 @@ import random
 import tomllib
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from support_squad_scripts import MLQA, script_best, script_raw_v2, script_thresholded, script_v11
+from oracles.oracle_ways import oracle
+from support_squad_scripts import MLQA, script_v11
 
 from fairseq_posenc.metrics import null_threshold, squad
 from fairseq_posenc.metrics.squad import RULES, V11, V20, evaluate, rules
@@ -112,21 +114,22 @@ def test_the_scripts_agree_on_random_text(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_script_of_squad_2_agrees_on_random_text(seed: int) -> None:
+def test_hugging_face_agrees_on_squad_2(seed: int) -> None:
+    """Compare with squad_evaluate of transformers, at several thresholds and at the best one of each score."""
+    peer = oracle("transformers.data.metrics.squad_metrics")
     golds, predictions = drawn(seed, without=True)
-    exact, f1 = script_raw_v2(golds, predictions)
-    result = squad.scores(golds, predictions, rules(V20))
-    assert result.exact == exact
-    assert result.f1 == pytest.approx(f1)
+    golds |= {"8": ["the"], "9": ["?", "x"]}
+    answers = {name: [{"text": answer} for answer in texts] for name, texts in golds.items()}
+    examples = [SimpleNamespace(qas_id=name, answers=texts) for name, texts in answers.items()]
+    exact, f1 = peer.get_raw_scores(examples, predictions)
+    ours = squad.scores(golds, predictions, rules(V20))
+    assert (ours.exact, ours.f1) == (exact, pytest.approx(f1))
+    assert 0 < sum(f1.values()) < len(f1)
     rng = random.Random(seed)
     odds = {name: rng.choice([0.0, -1.0, 2.5, round(rng.gauss(0, 4), 1)]) for name in golds}  # some are equal
-    for scores in (exact, f1):
-        best = null_threshold.best(golds, predictions, odds, scores)
-        assert best == pytest.approx(script_best(golds, predictions, scores, odds))
-    for threshold in (-1.0, 0.0, 2.5):
-        ours = null_threshold.at(golds, result, odds, threshold)
-        assert ours.exact == script_thresholded(golds, exact, odds, threshold)
-        assert ours.f1 == pytest.approx(script_thresholded(golds, f1, odds, threshold))
+    for threshold in (-1.0, 0.0, 2.5, 1e9):
+        result = null_threshold.evaluate(golds, predictions, odds, threshold)
+        assert result == pytest.approx(dict(peer.squad_evaluate(examples, predictions, odds, threshold)))
 
 
 # --- the threshold

@@ -1,4 +1,4 @@
-"""Reimplement the scoring scripts of SQuAD 1.1, SQuAD 2.0 and MLQA from their definitions.
+"""Reimplement the scoring scripts of SQuAD 1.1 and MLQA from their definitions.
 
 PYTEST_DONT_REWRITE: it asserts nothing.
 """

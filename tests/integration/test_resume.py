@@ -65,46 +65,41 @@ def corpora(data: Path, text: Path, lines: Path, tmp_path_factory: pytest.TempPa
 
 DROPOUT = ["--dropout", 0.1, "--attention-dropout", 0.1]
 TRANSLATION = [*SHAW, *DROPOUT]
+SPARING = [*SHAW, "--weight-decay", 0.5, "--pos-enc-no-decay"]
 MASKED = ["--pos-enc", "t5", "--batch-size", 32]  # 2 batches per epoch
 WORDS = ["--mask-whole-words", "--subwords", "sentencepiece", "--batch-size", 4, "--pos-enc", "shaw", *DROPOUT]
 XL = ["--pos-enc", "xl"]
 LAMB = ["--optimizer", "posenc_lamb", "--lr", 0.02, "--encoder-embed-dim", 32]
-LONG = pytest.mark.long
+#: By case: the kind of model, the corpus, options, where the training stops, and its last update.
+RESUMED: dict[str, tuple[Any, str, list[Any], tuple[int, ...], int]] = {
+    "in three epochs": (support, "pairs", TRANSLATION, (3, 9, 14), 16),
+    "workers": (support, "pairs", [*TRANSLATION, "--num-workers", 2, "--data-buffer-size", 2], (8,), 16),
+    "accumulation": (support, "pairs", [*TRANSLATION, "--update-freq", 2], (4,), 6),
+    "shuffled from epoch 2 on": (support, "pairs", [*TRANSLATION, "--curriculum", 1], (9,), 16),
+    "random positions": (support, "pairs", [*TRANSLATION, "--pos-enc-random", 64], (3,), 5),
+    "without decay": (support, "pairs", [*SPARING, "--pos-enc", "m2"], (2,), 4),
+    "masked": (masked_lm, "text", MASKED, (3,), 6),
+    "masked words of the second shard": (masked_lm, "shards", WORDS, (15,), 20),
+    "LAMB": (masked_lm, "text", [*MASKED, *LAMB], (3,), 6),
+    "streams": (lm, "lines", ["--pos-enc", "alibi", "--batch-size", 16], (6,), 8),
+    "memory and accumulation": (lm, "lines", [*XL, "--update-freq", 2, *DROPOUT], (3,), 6),
+    "folders in turn": (lm, "turns", [*XL, *DROPOUT], (3, 14), 16),
+}
+RESUMED_IN_LONG_TESTS: dict[str, tuple[Any, str, list[Any], tuple[int, ...], int]] = {
+    "after epoch 1": (support, "pairs", TRANSLATION, (6,), 16),
+    "nothing is shuffled": (support, "pairs", [*TRANSLATION, "--curriculum", 9], (14,), 16),
+    "a seed of indices": (support, "pairs", [*TRANSLATION, "--update-ordered-indices-seed"], (8,), 16),
+    "iterators of each epoch": (support, "pairs", [*TRANSLATION, "--update-epoch-batch-itr", "True"], (8,), 16),
+    "workers and shards": (masked_lm, "shards", [*WORDS, "--num-workers", 1, "--data-buffer-size", 3], (15,), 25),
+}
 
 
 @pytest.mark.parametrize(
-    ("module", "corpus", "options", "stops", "last"),
-    [
-        (support, "pairs", TRANSLATION, (3, 9, 14), 16),  # in three epochs
-        (support, "pairs", [*TRANSLATION, "--num-workers", 2, "--data-buffer-size", 2], (8,), 16),
-        (support, "pairs", [*TRANSLATION, "--update-freq", 2], (4,), 6),
-        (support, "pairs", [*TRANSLATION, "--curriculum", 1], (9,), 16),  # shuffled from epoch 2 on
-        (support, "pairs", [*TRANSLATION, "--pos-enc-random", 64], (3,), 5),
-        (support, "pairs", [*SHAW, "--pos-enc", "m2", "--weight-decay", 0.5, "--pos-enc-no-decay"], (2,), 4),
-        (masked_lm, "text", MASKED, (3,), 6),
-        (masked_lm, "shards", WORDS, (15,), 20),  # other data and other masks in the second epoch
-        (masked_lm, "text", [*MASKED, *LAMB], (3,), 6),
-        (lm, "lines", ["--pos-enc", "alibi", "--batch-size", 16], (6,), 8),
-        (lm, "lines", [*XL, "--update-freq", 2, *DROPOUT], (3,), 6),  # with the memory of the previous segment
-        (lm, "turns", [*XL, *DROPOUT], (3, 14), 16),
-        pytest.param(support, "pairs", TRANSLATION, (6,), 16, marks=LONG),  # after epoch 1
-        pytest.param(support, "pairs", [*TRANSLATION, "--curriculum", 9], (14,), 16, marks=LONG),  # nothing is shuffled
-        pytest.param(support, "pairs", [*TRANSLATION, "--update-ordered-indices-seed"], (8,), 16, marks=LONG),
-        pytest.param(support, "pairs", [*TRANSLATION, "--update-epoch-batch-itr", "True"], (8,), 16, marks=LONG),
-        pytest.param(masked_lm, "shards", [*WORDS, "--num-workers", 1, "--data-buffer-size", 3], (15,), 25, marks=LONG),
-    ],
-    ids=str,
+    "case", [*RESUMED, *(pytest.param(name, marks=pytest.mark.long) for name in RESUMED_IN_LONG_TESTS)]
 )
-def test_a_resumed_training_is_undisturbed(
-    module: Any,
-    corpus: str,
-    options: list[Any],
-    stops: tuple[int, ...],
-    last: int,
-    corpora: dict[str, str],
-    tmp_path: Path,
-) -> None:
+def test_a_resumed_training_is_undisturbed(case: str, corpora: dict[str, str], tmp_path: Path) -> None:
     """This includes random numbers, masks of the epoch, and batches within an epoch."""
+    module, corpus, options, stops, last = {**RESUMED, **RESUMED_IN_LONG_TESTS}[case]
 
     def train(*more: Any) -> support.Run:
         run: support.Run = module.train(corpora[corpus], *options, "--no-epoch-checkpoints", *more)

@@ -177,15 +177,6 @@ def test_without_a_pretrained_model_there_is_none(scene: Scene) -> None:
         support.built_of(words[:at] + words[at + 2 :], seed=1)
 
 
-def test_another_tokenizers_model_is_refused(scene: Scene, tmp_path: Path) -> None:
-    other = tmp_path / "bert"
-    shutil.copytree(scene.bert, other)
-    text = (other / "vocab.txt").read_text()
-    (other / "vocab.txt").write_text(text.replace("w1\nw2\n", "w2\nw1\n"))
-    with pytest.raises(CheckpointError, match=r"the piece is 'w1', but in .* it is 'w2'"):
-        scene.built("RTE", other)
-
-
 def test_a_runs_pieces_are_found_where_the_run_lies(scene: Scene, tmp_path: Path) -> None:
     """recipes/pretrain_mlm stores the tokenizer next to the checkpoints, whose path to the data may have changed."""
     source, run = scene.model("shaw").parent, tmp_path / "run"

@@ -17,6 +17,7 @@ from support_questions import probabilities
 from support_search import LONGEST, PIECES, POWER, WIDE, check_same, exhaustive, restricted, searched
 
 from fairseq_posenc.generation.search import FORMS
+from fairseq_posenc.models.question_generation_config import QuestionGenerationConfig
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +38,14 @@ def batch(both: tuple[Any, Any]) -> dict[str, Any]:
 
 
 # -- the model --------------------------------------------------------------------------------------------
+
+
+def test_only_the_decoder_takes_the_encoding(data: Path) -> None:
+    """By default, it is that of Qu et al. 2021 (LFHC and GCDF): 3 layers, 12 heads, feed-forward layers of 3072."""
+    model, _ = q.built(data, "--pos-enc", "t5", "--pos-enc-args", "buckets=8")
+    assert (model.encoder.pos.name, model.decoder.pos.name) == ("learned+segments-input", "t5")
+    config = QuestionGenerationConfig()
+    assert (config.decoder_layers, config.decoder_attention_heads, config.decoder_ffn_embed_dim) == (3, 12, 3072)
 
 
 def test_a_sample_does_not_see_its_batch(both: tuple[Any, Any], batch: dict[str, Any]) -> None:

@@ -31,12 +31,13 @@ from hydra import compose
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf, ValueNode
-from torch import nn
+from torch import Tensor, nn
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "fairseq_posenc"
 
 WORDS = 12
+PAD = 1
 SIZES = {"train": 240, "valid": 11, "test": 13}  # not multiples of 8, because fairseq drops the remaining sentences
 
 TINY = """--arch posenc_transformer_tiny --encoder-embed-dim 16 --encoder-ffn-embed-dim 16 --max-source-positions 24
@@ -205,6 +206,22 @@ def built_of(words: Sequence[str], seed: int) -> tuple[Any, Any]:
     task = tasks.setup_task(cfg.task)
     torch.manual_seed(seed)
     return task.build_model(cfg.model).eval(), task
+
+
+def stock_state(model: nn.Module, *sides: str) -> dict[str, Tensor]:
+    """Return the weights of a model with learned positions by the names of fairseq's own model.
+
+    fairseq's tables have further rows before the first position, which are not used.
+    """
+    state = {name: tensor for name, tensor in model.state_dict().items() if ".pos." not in name}
+    for side in sides:
+        table: Any = model.get_submodule(f"{side}.pos.learned").weight
+        state[f"{side}.embed_positions.weight"] = torch.cat([torch.zeros(PAD + 1, table.shape[1]), table.detach()])
+    return state
+
+
+def parameters(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def batches(

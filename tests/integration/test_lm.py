@@ -50,12 +50,8 @@ def test_learned_positions_are_those_of_stock_fairseq(lines: Path, more: list[st
     """Names, weights and logits are the same, and the numbers of parameters except for unused rows."""
     ours, task = lm.built(lines, "--pos-enc", "learned", *more, task=STOCK_TASK)
     theirs, _ = lm.built(lines, "--decoder-learned-pos", *more, model=STOCK, task=STOCK_TASK)
-    state = {name: tensor for name, tensor in ours.state_dict().items() if ".pos." not in name}
-    table = ours.decoder.pos.learned.weight.detach()
-    state["decoder.embed_positions.weight"] = torch.cat([torch.zeros(PAD + 1, table.shape[1]), table])
-    theirs.load_state_dict(state)
-    counts = [sum(p.numel() for p in model.parameters()) for model in (theirs, ours)]
-    assert counts[0] - counts[1] == (PAD + 1) * 16
+    theirs.load_state_dict(support.stock_state(ours, "decoder"))
+    assert support.parameters(theirs) - support.parameters(ours) == (PAD + 1) * 16
     for batch in support.batches(task, "valid", size=8, longest=lm.SEGMENT):
         real = batch["target"].ne(PAD)
         probs = [model.get_normalized_probs(model(**batch["net_input"]), True)[real] for model in (ours, theirs)]

@@ -12,7 +12,7 @@ from fairseq_posenc.encodings import names, spec_of
 from fairseq_posenc.models.masked_lm import pair_segments
 from fairseq_posenc.positions import Positions, restart_ids
 
-from . import masked_lm
+from . import masked_lm, support
 from .cases import in_turn, serves
 from .masked_lm import LENGTH, STOCK, STOCK_TASK
 
@@ -27,23 +27,13 @@ ENCODERS = [(spec_of(name), None) for name in names() if serves(spec_of(name), N
 # -- compared with stock fairseq --------------------------------------------------------------------------
 
 
-def copied_to(stock: Any, ours: Any) -> None:
-    """Copy our weights with learned positions into a stock model."""
-    prefix = "encoder.sentence_encoder."
-    state = {name: tensor for name, tensor in ours.state_dict().items() if ".pos." not in name}
-    table = ours.encoder.sentence_encoder.pos.learned.weight.detach()
-    state[f"{prefix}embed_positions.weight"] = torch.cat([torch.zeros(PAD + 1, table.shape[1]), table])
-    stock.load_state_dict(state)
-
-
 @pytest.mark.parametrize("more", [[], ["--encoder-normalize-before"], ["--untie-weights-roberta"]])
 def test_learned_positions_are_stock_roberta(text: Path, more: list[str]) -> None:
     """Names, weights, masks and logits are the same, and the numbers of parameters except for unused rows."""
     ours, task = masked_lm.built(text, *more)
     theirs, their_task = masked_lm.built(text, *more, model=STOCK, task=STOCK_TASK)
-    copied_to(theirs, ours)
-    counts = [sum(p.numel() for p in model.parameters()) for model in (theirs, ours)]
-    assert counts[0] - counts[1] == (PAD + 1) * 16
+    theirs.load_state_dict(support.stock_state(ours, "encoder.sentence_encoder"))
+    assert support.parameters(theirs) - support.parameters(ours) == (PAD + 1) * 16
     for mine, stock in zip(masked_lm.batches(task), masked_lm.batches(their_task), strict=True):
         assert (mine["net_input"]["src_tokens"] == stock["net_input"]["src_tokens"]).all()
         assert (mine["target"] == stock["target"]).all()

@@ -57,15 +57,6 @@ def test_a_reader_that_has_seen_enough_ends_the_command_quietly(monkeypatch: pyt
     assert redirected == [sys.stdout.fileno()]
 
 
-def test_an_unknown_command_is_refused_with_the_nearest_or_all() -> None:
-    done = support.run([*PROGRAM, "lisst"], check=False, forked=True)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "invalid choice: 'lisst'; did you mean list?" in done.stderr
-    done = support.run([*PROGRAM, "zzzzz"], check=False, forked=True)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert all(command in done.stderr for command in COMMANDS)
-
-
 @pytest.mark.parametrize(("line", "message"), TABLE["python -m fairseq_posenc"].items())
 def test_an_error_names_what_the_user_gave_and_what_is_near(
     line: str, message: str, capsys: pytest.CaptureFixture[str]

@@ -239,13 +239,13 @@ def batches(
     return list(iterator.next_epoch_itr(shuffle=False))
 
 
-def hypotheses(model: Any, task: Any, *, size: int, beam: int = 3, every: int = 1) -> dict[int, list[list[int]]]:
-    """Run beam search on each `every`-th batch of the test set and return the n-best token lists of each sentence."""
+def hypotheses(model: Any, task: Any, *, size: int, beam: int = 3) -> dict[int, list[list[int]]]:
+    """Run beam search on the test set and return the n-best token lists of each sentence."""
     from fairseq.dataclass.configs import GenerationConfig
 
     generator = task.build_generator([model], GenerationConfig(beam=beam, nbest=beam, max_len_a=0, max_len_b=12))
     hypotheses_by_id = {}
-    for batch in batches(task, size=size)[::every]:
+    for batch in batches(task, size=size):
         for number, best in zip(batch["id"].tolist(), task.inference_step(generator, [model], batch), strict=True):
             hypotheses_by_id[number] = [hypothesis["tokens"].tolist() for hypothesis in best]
     return hypotheses_by_id

@@ -191,11 +191,6 @@ def broken(data: Path, folder: Path, name: str, text: str | None) -> Path:
         ("test.surface.jsonl", lambda lines: lines[:-1], "different numbers of items"),
         (
             "test.surface.jsonl",
-            lambda lines: [lines[0], "{", *lines[2:]],
-            r"surface\.jsonl:2: the line is not a JSON object",
-        ),
-        (
-            "test.surface.jsonl",
             lambda lines: ['{"unknown": []}', *lines[1:]],
             r"surface\.jsonl:1: the source has id 1\d",
         ),

@@ -13,8 +13,8 @@ from fairseq_posenc.encodings import StackShape, build, get, names, spec_of
 
 from . import support
 
-#: Each encoding, except those of segments, which translation has not; and combined ones: the first also caches raw keys,
-#: the second adds vectors to the embedding, and the members of the third are in different layers.
+#: Each encoding, except those of segments, which translation has not; and combined ones: the first also caches raw
+#: keys, the second adds vectors to the embedding, and the members of the third are in different layers.
 CASES: list[tuple[str, str | None]] = [
     *((spec_of(name), None) for name in names() if not get(name).needs_segments),
     ("rope+shaw", None),

@@ -26,7 +26,7 @@ TRAINING = ["--pos-enc", "shaw", "--max-epoch", 3, "--valid-subset", "valid", "-
 TRAINING += ["--keep-interval-updates", 2, "--max-tokens", 300]
 #: The first checkpoint is complete before this event, and its copy checkpoint_last.pt is not.
 BEFORE_THE_FIRST_COPY = 5
-EVENTS = 60
+EVENTS = 72
 
 
 def train(data: Path, folder: Path, *more: Any) -> None:

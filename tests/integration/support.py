@@ -287,7 +287,7 @@ def run(
 ) -> CompletedProcess[str]:
     """Run a command in a new process, or in a fork with `forked`. If it fails, the error shows its last lines."""
     words = [str(word) for word in command]
-    options = {"timeout": 200, "env": environment(package=package), **options}
+    options = {"env": environment(package=package), **options}
     if forked:
         done = support_warm.run(words, **options)
     else:

@@ -19,7 +19,6 @@ from ..core.refusal import InputError
 from .classifier_config import LONGEST, ClassifierConfig
 from .config import nested, register_sizes, spell_out, values_of
 from .masked_lm import SentenceEncoder
-from .presets import CLASSIFIER
 from .weight_decay import refuse_without_effect
 
 #: the tensor in a file of word vectors: [words of dict.txt, width]
@@ -186,4 +185,4 @@ def _read(file: Path) -> Tensor:
     return vectors
 
 
-register_sizes("posenc_classifier", "posenc_classifier_", CLASSIFIER)
+register_sizes("posenc_classifier")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
+import tomllib
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,9 @@ from fairseq_posenc.core.syntax import parse_options
 from fairseq_posenc.models import config
 
 from . import lm, masked_lm, support
+
+#: By flags, what the encoder and the decoder get.
+TABLE: dict[str, dict[str, list[str]]] = tomllib.loads(Path(__file__).with_name("options.toml").read_text("utf-8"))
 
 
 def built(words: list[str]) -> tuple[Any, Any]:
@@ -35,20 +39,7 @@ def encodings(model: Any) -> list[str]:
 # -- what each stack gets ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("flags", "encoder", "decoder"),
-    [
-        ("--pos-enc shaw --pos-enc-args clip=5", "shaw(clip=5", "shaw(clip=5"),
-        ("--pos-enc t5 --pos-enc-encoder shaw --pos-enc-encoder-args clip=3", "shaw(clip=3", "t5("),
-        ("--pos-enc t5 --pos-enc-decoder shaw --pos-enc-decoder-args clip=3", "t5(", "shaw(clip=3"),
-        ("--pos-enc shaw --pos-enc-args clip=3 --pos-enc-decoder-args clip=4", "shaw(clip=3", "shaw(clip=4"),
-        ("--pos-enc shaw --pos-enc-args clip=3 --pos-enc-decoder rope", "shaw(clip=3", "rope("),
-        ("--pos-enc-encoder m4[clip=3] --pos-enc shaw[clip=2]+t5", "m4(clip=3", "shaw(clip=2"),
-        ("--pos-enc m4[clip=3] --pos-enc-encoder-args clip=2", "m4(clip=2", "m4(clip=3"),
-        ("--pos-enc m4[clip=3] --pos-enc-decoder m4", "m4(clip=3", "m4(clip=None"),
-        ("--pos-enc-decoder m4[clip=3] --pos-enc-decoder-args share=all", "sinusoidal", "m4(clip=3,share=all"),
-    ],
-)
+@pytest.mark.parametrize(("flags", "encoder", "decoder"), [(flags, *both) for flags, both in TABLE["stacks"].items()])
 def test_a_stack_gets_what_its_own_flags_say_or_else_pos_enc(
     data: Path, flags: str, encoder: str, decoder: str
 ) -> None:
@@ -137,19 +128,7 @@ def test_the_decoder_follows_the_encoder_unless_told_otherwise() -> None:
     assert (nested.encoder.embed_dim, nested.decoder.embed_dim, nested.decoder.input_dim) == (128, 32, 32)
 
 
-@pytest.mark.parametrize(
-    ("words", "encoder", "decoder"),
-    [
-        ("", "sinusoidal freq=t2t", "sinusoidal freq=t2t"),
-        ("--pos-enc shaw", "shaw", "shaw"),
-        ("--pos-enc sinusoidal+shaw", "sinusoidal+shaw freq=t2t", "sinusoidal+shaw freq=t2t"),
-        ("--pos-enc-args offset=2", "sinusoidal offset=2,freq=t2t", "sinusoidal offset=2,freq=t2t"),
-        ("--pos-enc-encoder-args offset=2", "sinusoidal offset=2,freq=t2t", "sinusoidal freq=t2t"),
-        ("--pos-enc-encoder shaw --pos-enc-decoder-args freq=paper", "shaw", "sinusoidal freq=paper"),
-        ("--pos-enc-encoder sinusoidal --pos-enc rope", "sinusoidal freq=t2t", "rope"),
-        ("--arch posenc_transformer_iwslt_de_en", "sinusoidal", "sinusoidal"),
-    ],
-)
+@pytest.mark.parametrize(("words", "encoder", "decoder"), [(words, *both) for words, both in TABLE["presets"].items()])
 def test_the_t2t_frequencies_come_wherever_a_wmt_preset_meets_sinusoids(words: str, encoder: str, decoder: str) -> None:
     model = parsed("posenc_transformer_wmt_en_de", *words.split())
     config.check_overrides(model)

@@ -10,8 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 from support_figures import cut, looks
 
-from fairseq_posenc.analysis import scores, style
-from fairseq_posenc.analysis.results import Score
+from fairseq_posenc.analysis import style
 from recipes.lib import curves
 
 LONG = "shaw[clip=16,share=layer-wise]+segments"
@@ -47,17 +46,3 @@ def test_no_two_curves_look_alike(drawn: list[Figure], tmp_path: Path) -> None:
     assert len(set(looks(drawn[0]))) == len(NAMES)
     assert drawn[0].axes[0].get_ylabel() == "perplexity (logarithmic)"
     assert table(tmp_path / "curves.png")[0] == {"curve": "none", "updates": "1", "perplexity": "6.0"}
-
-
-def test_scores_of_one_recipe_fit(tmp_path: Path) -> None:
-    items = [Score("demo", name, "BLEU", 100.0, None, 1) for name in NAMES]
-    assert cut(scores.draw(items, baseline="none")) == []
-
-
-@pytest.mark.parametrize("groups", [1, 3])
-def test_long_names_leave_room_for_the_intervals(groups: int) -> None:
-    names = [LONG, f"{LONG}/xl[clamp=64]+tisa", "none"]
-    items = [Score(f"{group}", name, "BLEU", 50.0, 45.0, 1) for group in range(groups) for name in names]
-    figure = scores.draw(items, baseline="none")
-    assert cut(figure) == []
-    assert min(panel.get_window_extent().width / figure.dpi for panel in figure.axes if panel.axison) > 1.5  # inches

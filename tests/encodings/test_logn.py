@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 import pytest
@@ -52,18 +51,3 @@ def test_at_the_start_the_mean_factor_of_1024_tokens_is_one() -> None:
     factor = pos.layer(1).at(where, pos.per_layer(where)[0]).row_factor()
     assert factor is not None
     assert abs(float(factor.mean()) - 1) < 0.01
-
-
-REFUSED = [
-    ("form=llama4", "fewer tokens than interval=8192, but the longest has 8"),
-    ("form=llama4,interval=2,share=all", "share has no effect with form=llama4"),
-    ("form=llama4,interval=2,init_value=1", "init_value has no effect with form=llama4"),
-    ("interval=2", "interval has no effect with form=learned"),
-    ("strength=2", "strength has no effect with form=learned"),
-]
-
-
-@pytest.mark.parametrize(("args", "message"), REFUSED)
-def test_options_of_the_other_form_are_refused(args: str, message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
-        build_encoding("logn", args)

@@ -120,33 +120,6 @@ def test_every_pair_equals_its_reference_or_is_refused_by_name(pair: tuple[str, 
     check_reference(case, Scene(before=2, side="left", layers=1))  # CASES have two layers
 
 
-@pytest.mark.parametrize(
-    ("spec", "args", "words"),
-    [
-        ("m2+m2", "", ["m2 twice"]),
-        ("m1+m2", "", ["both replace the product of query and key"]),
-        ("m3+m4m", "", ["both replace the product of query and key"]),
-        ("xl+m4m", "", ["m4m replaces the product of query and key, which xl needs"]),
-        ("learned+learned", "", ["learned twice"]),
-        ("rope+m2", "", ["m2", "replaces the product", "rope"]),
-        ("rope+pope", "", ["rope", "pope", "both rotate the keys"]),
-        ("rope+xpos", "", ["rope", "xpos", "both rotate the keys"]),
-        ("m2+t5", "content_scale=one", ["t5", "scale", "m2", "replaces"]),
-        ("rope+t5", "content_scale=one", ["t5", "scale", "rope", "changes"]),
-        ("rope+xl", "", ["rope", "xl", "both change"]),
-        ("dape", "", ["dape adapts the bias of another", "no other encoding in the same layer; write alibi+dape"]),
-        ("rope+dape", "", ["dape adapts the bias", "rope adds none; write"]),
-        ("alibi+shaw+dape", "", ["dape adapts biases that do not", "the term of shaw depends on it"]),
-        ("linformer+logn", "", ["linformer", "compresses the keys", "logn"]),
-        ("linformer+dape", "", ["linformer", "compresses the keys", "dape"]),
-    ],
-)
-def test_what_cannot_be_composed_is_refused_with_the_reason(spec: str, args: str, words: list[str]) -> None:
-    assert_refused(lambda: build(spec, args, Case("none").shape()), *words)
-    turned = "+".join(reversed(spec.split("+")))
-    assert_refused(lambda: build(turned, args, Case("none").shape()), *words)
-
-
 def test_an_adaptation_of_the_wrong_terms_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     right = Dape.adapt
     monkeypatch.setattr(Dape, "adapt", lambda dape, content, bias, *rest: right(dape, content + bias, bias, *rest))

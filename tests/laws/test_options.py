@@ -126,15 +126,6 @@ def test_an_unknown_option_is_refused_and_the_known_are_named(name: str) -> None
         assert known in message
 
 
-def test_an_unknown_encoding_is_refused_and_the_known_are_named() -> None:
-    shape = Case("none").shape()
-    assert_refused(lambda: build("shawn", None, shape), "shawn", "did you mean shaw", *names())
-    for title, name in (("rotary", "rope"), ("Transformer-XL", "xl")):
-        assert_refused(lambda title=title: build(title, None, shape), title, f"did you mean {name}?", *names())
-    assert_refused(lambda: build("none+", None, shape), *names())
-    assert_refused(lambda: build("", None, shape), *names())
-
-
 @pytest.mark.parametrize(("name", "field"), fields(), ids=shown)
 def test_a_value_of_the_wrong_kind_is_refused(name: str, field: dataclasses.Field[Any]) -> None:
     message = try_to_build(name, {field.name: "gibberish"})
@@ -196,30 +187,12 @@ def test_what_means_the_same_builds_the_same(spec: str, args: str, same: Any) ->
     assert "clip=3" in str(build("shaw", "clip=3", shape))
 
 
-MALFORMED = ["clip=2,clip=3", "init-std=1,init_std=1", "clip", "clip=", "=2", {"init-std": 1, "init_std": 2}]
-
-
-@pytest.mark.parametrize("args", MALFORMED, ids=str)
-def test_what_is_malformed_or_given_twice_is_refused(args: Any) -> None:
-    assert try_to_build("shaw", args)
-
-
 def test_in_a_composition_an_option_finds_its_owner() -> None:
     shape = Case("shaw").shape()
     both = build("learned+shaw", "clip=3,learned.init-std=0.5,shaw.init-std=0.1", shape)
     assert both.members["shaw"].options.clip == 3
     assert [member.options.init_std for member in both.members.values()] == [0.5, 0.1]
     assert build("sentence-restart+shaw", "sentence-restart.init=zeros", shape).members["shaw"].options.init == "normal"
-
-
-def test_in_a_composition_an_ambiguous_option_is_refused() -> None:
-    shape = Case("shaw").shape()
-    words = ["init_std", "learned.init_std", "shaw.init_std"]
-    assert_refused(lambda: build("learned+shaw", "init_std=1", shape), *words)
-    assert_refused(lambda: build("learned+shaw", "rope.base=3", shape), "rope.base", "clip")
-    assert_refused(lambda: build("learned+shaw", "learned.clip=3", shape), "learned", "clip", "extend")
-    assert_refused(lambda: build("learned+shaw", "clip=3,shaw.clip=3", shape), "clip", "twice")
-    assert_refused(lambda: build("learned+shaw", "no.such.thing=3", shape), "no.such.thing")
 
 
 def test_an_option_without_an_example_cannot_be_tested() -> None:

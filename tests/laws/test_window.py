@@ -220,23 +220,6 @@ def test_blocks_without_their_first_keys_are_caught(monkeypatch: pytest.MonkeyPa
 
 # -- refusals ----------------------------------------------------------------------------------------------------------
 
-REFUSED = [
-    ("rope", "window=16", True, ["window=16 has no effect", "16 tokens"]),
-    ("rope", "window=30", False, ["window=30 has no effect", "16 tokens"]),
-    ("learned", "window=4", True, ["write +none[window=4] after"]),
-    ("rope+alibi", "rope.window=4,alibi.window=5", True, ["rope has window=4 and alibi has window=5"]),
-    ("linformer", "window=4", False, ["window=4 does not work with linformer"]),
-    ("rope+logn", "rope.window=4,logn.form=llama4,logn.interval=5", True, ["logn", "window=4", "at most 4 keys"]),
-    ("rope+logn", "rope.window=4,logn.form=llama4,logn.interval=6", False, ["logn", "window=4", "at most 5 keys"]),
-    ("rope+logn", "rope.window=1", True, ["logn", "window=1", "only its own key"]),
-    ("rope", "window=0", True, ["window=0 must be from 1"]),
-]
-
-
-@pytest.mark.parametrize(("spec", "args", "causal", "words"), REFUSED)
-def test_windows_without_effect_or_sense_are_refused(spec: str, args: str, causal: bool, words: list[str]) -> None:
-    assert_refused(lambda: build(spec, args, Case(spec, causal=causal).shape()), *words)
-
 
 def test_a_window_is_compared_with_the_longest_sequence_if_positions_are_drawn() -> None:
     shape = replace(Case("rope", causal=True).shape(max_length=50), drawn=20)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from one_layer import CPU, build_encoding, logits_of, vectors
+from one_layer import CPU, build_encoding
 
 from fairseq_posenc.positions import Positions
 
@@ -33,15 +33,6 @@ def test_only_keys_that_a_query_may_see_are_counted(given: dict[str, Any], count
         assert factor is not None
         expected = torch.tensor([math.log(n) for n in counts[5 - queries :]], dtype=torch.float64)
         torch.testing.assert_close(factor.flatten(), expected)
-
-
-def test_the_factor_multiplies_the_sum_of_product_and_bias() -> None:
-    """With one head, the slope of ALiBi is 2^-8, so the logit of neighbours is (1 - 1/256) ln 2."""
-    pos = build_encoding("alibi+logn", "init_value=1", head_dim=1, causal=True)
-    where = Positions(1, 2, CPU, causal=True)
-    logits = logits_of(pos, vectors([1], 1), vectors([1], 2), where)[0, 0, 0]
-    expected = [math.log(2) * (1 - 1 / 256), math.log(2)]
-    torch.testing.assert_close(logits, torch.tensor(expected, dtype=torch.float64))
 
 
 def test_at_the_start_the_mean_factor_of_1024_tokens_is_one() -> None:

@@ -13,13 +13,11 @@ from fairseq_posenc.encodings import build, specs
 from fairseq_posenc.encodings.building import with_defaults
 from fairseq_posenc.stack import Stack
 
-from . import broken
 from .cases import Case, scheduled
 from .compare import assert_close, assert_refused, assert_same, differ
 from .scene import Scene, attend_all, drawn, embedded, new_caches, padded, positions_of, use_path
 from .test_caches_and_copies import check_copy
 from .test_causality import check_causality
-from .test_compiled import check_in_use
 from .test_gradients import check_gradients, check_stack_flag
 from .test_incremental import STEPS, check_incremental, check_reorder
 from .test_memory import check_memory
@@ -113,10 +111,6 @@ def test_members_of_different_layers_obey_the_laws(case: Case) -> None:
         check_memory(case, "auto")
 
 
-def test_a_stack_in_half_precision_compiles_to_one_graph() -> None:
-    check_in_use(Case("rope+t5", {"rope.layers": "1", "t5.layers": "2"}), torch.bfloat16, 0.1, layers=2)
-
-
 def test_raw_keys_are_cached_only_in_layers_with_both_hooks() -> None:
     stack = Scene(layers=LAYERS).stack(Case("rope+m4", {"rope.layers": "1-2", "m4.layers": "2-3"}, causal=True))
     caches = new_caches(stack)
@@ -147,13 +141,6 @@ def test_lfhc_divides_by_the_number_of_the_layer_in_the_stack() -> None:
 
 
 # -- broken variants -----------------------------------------------------------------------------------
-
-
-def test_a_table_of_a_layer_outside_of_the_schedule_is_caught() -> None:
-    case = Case("broken", {"layers": SCHEDULE, "share": "none"}, cls=broken.LearnsUnusedTables)
-    (member,) = case.encoding(case.shape(layers=LAYERS)).members.values()
-    everywhere = Case("shaw", {"share": "none"}).encoding(case.shape(layers=2))
-    assert member.weight.numel() > sum(parameter.numel() for parameter in everywhere.parameters())
 
 
 # -- values of the option ------------------------------------------------------------------------------

@@ -16,13 +16,9 @@ from fairseq_posenc.stack import Stack
 from .cases import Case, scheduled
 from .compare import assert_close, assert_refused, assert_same, differ
 from .scene import Scene, attend_all, drawn, embedded, new_caches, padded, positions_of, use_path
-from .test_caches_and_copies import check_copy
-from .test_causality import check_causality
-from .test_gradients import check_gradients, check_stack_flag
-from .test_incremental import STEPS, check_incremental, check_reorder
-from .test_memory import check_memory
-from .test_padding import check_empty_rows, check_padding
+from .test_gradients import check_gradients
 from .test_reference import check_fused, check_reference
+from .together import check_laws
 
 #: The encoding is active in the first and the last of three layers. The last layer has number 3, but rank 2.
 SCHEDULE, LAYERS = "1:3", 3
@@ -98,17 +94,7 @@ def test_only_the_layers_of_the_schedule_have_tables(case: Case) -> None:
 
 @pytest.mark.parametrize("case", COMPOSED, ids=str)
 def test_members_of_different_layers_obey_the_laws(case: Case) -> None:
-    scene = Scene(before=2, side="left")
-    check_reference(case, scene)
-    check_padding(case, "left", "auto")
-    check_empty_rows(case, "right", "explicit")
-    check_stack_flag(case)
-    check_copy(case)
-    if case.causal:
-        check_causality(case, "auto")
-        check_incremental(case, STEPS["in chunks"], "left", "auto")
-        check_reorder(case, "explicit")
-        check_memory(case, "auto")
+    check_laws(case, Scene(before=2, side="left"))
 
 
 def test_raw_keys_are_cached_only_in_layers_with_both_hooks() -> None:

@@ -20,15 +20,11 @@ from fairseq_posenc.positions import Positions
 from .cases import Case, defaults
 from .compare import assert_close, assert_refused
 from .scene import PAD, Scene, attend_all, drawn, embedded, new_caches, padded, positions_of, use_path
-from .test_causality import check_causality
 from .test_compiled import check_in_use
 from .test_exported import check_exported
-from .test_gradients import check_gradients, check_stack_flag
 from .test_graphs import MOST, check_graphs
-from .test_incremental import STEPS, check_incremental, check_reorder
-from .test_memory import check_memory
-from .test_padding import check_empty_rows, check_padding
 from .test_reference import check_fused, check_reference
+from .together import check_laws
 
 WINDOW = 3
 
@@ -76,21 +72,7 @@ PATTERNS = [
 
 @pytest.mark.parametrize("case", PATTERNS, ids=str)
 def test_patterns_of_windows_obey_the_laws(case: Case, blocks: None) -> None:
-    for scene in (Scene(queries=14, side="left"), Scene(queries=7, before=7, side="right", span=5)):
-        check_reference(case, scene)
-    check_fused(case, Scene(queries=14, side="left"))
-    for side in ("left", "right"):
-        check_padding(case, side, "auto")
-        check_empty_rows(case, side, "explicit")
-    check_gradients(case, (0, 1))
-    check_stack_flag(case)
-    if case.causal:
-        check_causality(case, "auto")
-        check_incremental(case, STEPS["in chunks"], "left", "auto")
-        check_incremental(case, STEPS["token by token"], "none", "explicit")
-        check_reorder(case, "explicit")
-    if case.capabilities.memory:
-        check_memory(case, "auto")
+    check_laws(case, Scene(queries=14, side="left"), Scene(queries=7, before=7, side="right", span=5))
 
 
 @pytest.mark.parametrize("case", PATTERNS, ids=str)

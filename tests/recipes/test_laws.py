@@ -76,7 +76,7 @@ def holders(output: Path) -> set[int]:
     return found
 
 
-def start(place: str, output: Path, *words: object, recipe: Path = TOY) -> subprocess.Popen[str]:
+def start(place: str, output: Path, *words: object, recipe: Path = TOY, **variables: str) -> subprocess.Popen[str]:
     """Start the toy recipe, or one that runs it, and return as soon as one of its commands waits at a place."""
     pipe = output.with_name("pipe")
     pipe.unlink(missing_ok=True)
@@ -85,7 +85,7 @@ def start(place: str, output: Path, *words: object, recipe: Path = TOY) -> subpr
     process = subprocess.Popen(
         command,
         cwd=ROOT,
-        env=environment(TOY_STOP=place, TOY_PIPE=str(pipe)),
+        env=environment(TOY_STOP=place, TOY_PIPE=str(pipe), **variables),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -137,6 +137,19 @@ def test_a_run_that_is_stopped_leaves_no_process(number: int, tmp_path: Path, wh
     assert not list((output / "scores").glob("*.failed"))
     finish(output, *TWO_SEEDS)
     assert scores(output) == whole
+
+
+def test_a_run_that_is_stopped_waits_for_what_bash_does_not_list_among_its_jobs(tmp_path: Path) -> None:
+    """Each step asks git for the commit in a command substitution, which inherits the lock."""
+    (tmp_path / "git").write_text('#!/bin/sh\nprintf git >"$TOY_PIPE"\nread -r line <"$TOY_PIPE"\n')
+    (tmp_path / "git").chmod(0o755)
+    process = start("git", tmp_path / "out", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    process.terminate()
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.3)
+    (tmp_path / "pipe").write_text("end\n")
+    assert process.wait() == 143
+    assert not holders(tmp_path / "out")
 
 
 def test_a_second_run_is_refused_while_a_command_of_the_first_lives(tmp_path: Path) -> None:

@@ -63,8 +63,11 @@ def of_peer(name: str) -> int:
     return kept(lambda: layer.run(x), list(layer.module.parameters()))
 
 
-@pytest.mark.parametrize("path", ["explicit", "compiled"])
-@pytest.mark.parametrize("encoding", PAIRS)
+CASES = [(encoding, "explicit") for encoding in PAIRS] + [("m4", "compiled"), ("t5", "compiled")]
+LONG = [pytest.param(encoding, "compiled", marks=pytest.mark.long) for encoding in ("shaw", "m3")]
+
+
+@pytest.mark.parametrize(("encoding", "path"), CASES + LONG)
 def test_a_layer_keeps_at_most_what_its_counterpart_keeps(encoding: str, path: str) -> None:
     assert of_ours(encoding, path) <= of_peer(PAIRS[encoding])
 

@@ -312,9 +312,9 @@ def test_a_failed_model_is_tried_again_and_its_output_is_removed(tmp_path: Path,
 
 
 def test_a_run_whose_models_all_fail_fails(tmp_path: Path) -> None:
-    process = run(TOY, "--output", tmp_path / "out", "--pos-enc", "none", TOY_FAIL="none.s1@2")
+    process = run(TOY, "--output", tmp_path / "out", "--pos-enc", "none", TOY_FAIL="none.s1@4", TOY_RISE="yes")
     assert process.returncode == 1
-    assert "none.s1@2 fails, as TOY_FAIL says" in process.stderr
+    assert "none.s1@4 fails, as TOY_FAIL says" in process.stderr  # it did not diverge, although its loss has risen
     assert "every model failed" in process.stderr
     assert not (tmp_path / "out" / "results.md").exists()
 
@@ -353,13 +353,14 @@ def test_parallel_jobs_divide_the_visible_gpus(
     assert ("device: gpu" in printed) == (wanted != {""})
 
 
-def test_more_jobs_than_gpus_are_refused(tmp_path: Path) -> None:
-    path = f"{MACHINE}:{os.environ['PATH']}"
-    words = ("--output", tmp_path, "--jobs", 3)
-    assert "this needs 3 GPUs, and there are 2 (6 7)" in refused(TOY, *words, PATH=path, CUDA_VISIBLE_DEVICES="6,7")
+@pytest.mark.parametrize(("words", "needed"), [("--jobs 3", 3), ("--jobs 2 --processes 2 --batches 2", 4)])
+def test_more_processes_than_gpus_are_refused(words: str, needed: int, tmp_path: Path) -> None:
+    variables = {"PATH": f"{MACHINE}:{os.environ['PATH']}", "CUDA_VISIBLE_DEVICES": "6,7"}
+    problem = f"this needs {needed} GPUs, and there are 2 (6 7)"
+    assert problem in refused(TOY, "--output", tmp_path, *words.split(), **variables)
 
 
-@pytest.mark.parametrize(("capability", "flag"), [("9.0", "--bf16"), ("10.0", "--bf16"), ("7.0", ""), ("N/A", "")])
+@pytest.mark.parametrize(("capability", "flag"), [("9.0 10.0", "--bf16"), ("9.0 7.0", ""), ("N/A", "")])
 def test_precision_auto_is_bf16_where_all_gpus_have_it(capability: str, flag: str) -> None:
     printed = run(TOY, "--dry-run", PATH=f"{MACHINE}:{os.environ['PATH']}", TOY_CAPABILITY=capability).stdout
     assert ("--bf16" in printed) == bool(flag)

@@ -189,6 +189,7 @@ def test_changed_words_run_again_what_depends_on_them_and_only_that(tmp_path: Pa
     assert ran(finish(output, *words, "--share", 0.4, "--pos-enc", "none,rope")) == ["train:rope.s1", "score:rope.s1"]
     assert len(ran(finish(output, *words, "--share", 0.4, "--train.lr", 0.1))) == 4
     assert (output / "checkpoints" / "none.s1.old" / "checkpoint_last.json").exists()
+    assert (output / "logs" / "none.s1.train.log").read_text().count("starts at update") == 1
     assert len(ran(finish(output, *words, "--word", "other"))) == 5
     assert ran(finish(output, *words, "--word", "other", "--jobs", 2, "--device", "auto")) == []
 
@@ -269,6 +270,12 @@ def test_a_run_does_not_notice_that_its_script_is_edited(small: Callable[..., Pa
     edit = r'step edit - sh -c "sed 2i#$(printf %0500d 0) \$0 >$output/new && cat $output/new >\$0" "$0"'  # in place
     process = run(small(edit, 'step third "$output/third" touch "$output/third"'), "--output", tmp_path / "out")
     assert (process.returncode, ran(process.stdout)) == (0, ["first", "second", "edit", "third"])
+
+
+def test_labels_become_parts_of_paths(small: Callable[..., Path], tmp_path: Path) -> None:
+    """fairseq splits paths at colons."""
+    run(small("mkdir \"$output/$(slug 'a[b=1,c=2]/d:e f')\""), "--output", tmp_path / "out")
+    assert (tmp_path / "out" / "a.b=1.c=2--d_e_f").is_dir()
 
 
 @pytest.mark.parametrize(

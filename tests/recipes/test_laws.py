@@ -192,6 +192,8 @@ def test_changed_words_run_again_what_depends_on_them_and_only_that(tmp_path: Pa
     assert (output / "logs" / "none.s1.train.log").read_text().count("starts at update") == 1
     assert len(ran(finish(output, *words, "--word", "other"))) == 5
     assert ran(finish(output, *words, "--word", "other", "--jobs", 2, "--device", "auto")) == []
+    finish(output, "--word", "other")
+    assert ran(finish(output, "--word", "other", "--share", 0.4))[-1] == "report"  # it depends on all models
 
 
 def test_words_that_return_after_a_kill_run_again(tmp_path: Path) -> None:
@@ -418,6 +420,12 @@ def test_the_command_of_a_training(words: str, first: str, last: str) -> None:
     assert command.endswith(last)
 
 
+def test_an_evaluation_on_slurm_is_one_task_with_its_threads() -> None:
+    printed = run(TOY, "--dry-run", "--device", "gpu", "--launch", "slurm", "--threads", 3).stdout.splitlines()
+    command = printed[printed.index("# score:none.s1") + 1]
+    assert command.startswith("srun --job-name score:none.s1 --nodes 1 --ntasks 1 --gpus 1 --cpus-per-task 3 python ")
+
+
 def test_the_number_of_processes_does_not_change_what_a_training_is(tmp_path: Path) -> None:
     words = ("--until", "train", "--batches", 4)
     finish(tmp_path / "out", *words)
@@ -536,10 +544,8 @@ def test_a_preset_of_the_user_may_not_set_what_no_setting_reads(tmp_path: Path) 
 
 def test_flags_of_the_command_line_replace_those_of_the_preset() -> None:
     words = ("--train.lr", 3, "--train.share-all-embeddings", "false", "--train.quiet", "true", "--train.lr=4")
-    [line] = [
-        line for line in run(TOY, "--settings", "--preset", "twice", *words).stdout.splitlines() if "train=" in line
-    ]
-    assert line == "train=(--adam-betas '(0.9, 0.98)' --quiet --lr 4)"
+    lines = run(TOY, "--settings", "--preset", "twice", *words, "--pos-enc=shaw[clip=4]").stdout.splitlines()
+    assert {"train=(--adam-betas '(0.9, 0.98)' --quiet --lr 4)", "pos_enc='shaw[clip=4]'"} <= {*lines}
 
 
 def test_each_item_encoding_and_seed_is_a_model(tmp_path: Path) -> None:

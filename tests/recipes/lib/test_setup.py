@@ -155,6 +155,7 @@ def broken_index(checkout: Path, tools: Path) -> dict[str, str]:
     lines = (
         'case "$*" in',
         '  *"-m pip"*) echo "ConnectionError: Temporary failure in name resolution"; exit 1 ;;',
+        """  *'version("torch")'*) echo 2.9.1+cu130; exit 0 ;;""",
         "  *importlib.metadata*|*link_torch*) exit 0 ;;",
         f'  *) exec {sys.executable} "$@" ;;',
         "esac",
@@ -172,6 +173,8 @@ def test_pip_failure_names_the_cause_and_the_log(checkout: Path, tools: Path, br
     assert last.startswith("error: step 'pip' failed: the package index cannot be reached")
     assert str(checkout / ".setup.log") in last
     assert not list((checkout / ".venv").glob(".ready*"))
+    pins = (checkout / ".venv" / "constraints.txt").read_text().splitlines()
+    assert [pin for pin in pins if pin.startswith("torch==")] == ["torch==2.9.1+cu130"]  # that of .venv is kept
     assert setup(checkout, tools, **broken_index).returncode == 1  # it is not taken for done
 
 

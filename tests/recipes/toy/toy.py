@@ -76,6 +76,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int)
     parser.add_argument("--checkpoint", type=Path)
     parser.add_argument("--share", type=float)
+    parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
     if args.what == "words":

@@ -25,7 +25,7 @@ from support_glue import prepare, task_files
 from fairseq_posenc.papers.reading import every, figures
 from recipes.lib.finetuning import baselines, builtin, check, evaluate, published, schedule, sentences, tasks
 from recipes.lib.finetuning.columns import main_columns, more_columns, xnli_splits
-from recipes.lib.finetuning.table import Outcome, Trial, counted
+from recipes.lib.finetuning.table import Outcome, Table, Trial, counted
 
 M4M = "M4M/RoBERTa-base;M4M/roberta-base;M4M/from roberta-base"
 
@@ -175,6 +175,16 @@ def outcomes(**scores: tuple[float | None, ...]) -> list[Outcome]:
 def test_the_best_median_is_chosen(scores: dict[str, Any], best: str) -> None:
     (groups,) = evaluate.groups(outcomes(**scores)).values()
     assert evaluate.chosen(groups, "")[0].trial.hyperparameters == best
+
+
+def test_a_result_within_the_margin_of_the_best_baseline_is_named(tmp_path: Path) -> None:
+    baseline = {"scores": {"yes": {"valid": {"accuracy": 50.0}}}, "margins": {"valid": {"accuracy": 5.0}}}
+    (tmp_path / "baselines.json").write_text(json.dumps({"RTE": baseline}))
+    (tmp_path / "out").mkdir()
+    table = Table(tmp_path / "out", tmp_path, "")
+    for label, score in (("m4", 54.0), ("t5", 56.0)):
+        table.add("RTE", label, outcomes(a=(score,)))
+    assert table.behind == ["m4 on RTE"]
 
 
 def test_diet_scores_qqp_by_accuracy() -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 from support_dry_run import ROOT, planned, run, settings, values
 
 from fairseq_posenc.papers.reading import figures
@@ -46,6 +51,33 @@ def test_types_are_those_of_a_prepared_dictionary(tmp_path: Path, types: int) ->
         assert str(tmp_path) in steps["train:learned.s1"]
     else:
         assert "dict.txt has 5 word types. Give --types 5" in run(RECIPE, *words, "--dry-run").stderr
+
+
+def test_a_longer_memory_is_evaluated_in_short_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fairseq")
+    from recipes.lm_wikitext103 import evaluate
+
+    overrides: list[dict[str, Any]] = []
+
+    def load(path: Path, changed: dict[str, Any], *, cpu: bool) -> SimpleNamespace:
+        overrides.append(changed)
+        return SimpleNamespace(model=torch.nn.Linear(1, 1))
+
+    trained = {"cfg": SimpleNamespace(model=SimpleNamespace(pos_enc="xl", pos_enc_args=""))}
+    monkeypatch.setattr(evaluate.checkpoint_utils, "load_checkpoint_to_cpu", lambda path: trained)
+    monkeypatch.setattr(evaluate, "load", load)
+    monkeypatch.setattr(evaluate, "updates", lambda path: 3)
+    monkeypatch.setattr(evaluate, "evaluate", lambda *_: {"nats": 2.0, "tokens": 2, "words": 1})
+    words = "x --checkpoint C --data D --split S --streams 1 --length 150 --memories 150,640 --segment 64"
+    words += f" --same-length true --clamp 400 --output {tmp_path / 'scores.json'}"
+    monkeypatch.setattr("sys.argv", words.split())
+    evaluate.main()
+    names = ("eval_mem_length", "eval_segment_length", "same_length", "pos_enc_args")
+    assert [[changed.get(name) for name in names] for changed in overrides] == [
+        [150, 150, False, None],
+        [640, 64, True, "clamp=400"],
+    ]
+    assert json.loads((tmp_path / "scores.json").read_text())["best"]["per word"] == pytest.approx(math.exp(2))
 
 
 def test_the_largest_distance_is_set_for_encodings_that_have_one() -> None:

@@ -41,6 +41,10 @@ def test_accuracy_by_length() -> None:
     assert known.by_length({"test": [1, 0, 1, 0]}) == {"1-5": 50, "6-10": 100, "201+": 100}
 
 
+def test_each_text_of_a_row_has_a_bag_of_its_own() -> None:
+    assert evaluate.bags([[[1, 1], [2]], [[0], [1]]], 3).toarray().tolist() == [[0, 1, 0, 0, 0, 1], [1, 0, 0, 0, 1, 0]]
+
+
 def write_glue(folder: Path) -> None:
     """Write a small SST-2 in GLUE's format."""
     (folder / "SST-2").mkdir(parents=True)

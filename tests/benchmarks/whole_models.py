@@ -22,9 +22,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -44,64 +44,16 @@ COMMON = """--optimizer adam --lr 1e-4 --lr-scheduler fixed --clip-norm 1.0 --se
     --disable-validation --no-progress-bar""".split()
 
 
-@dataclass(frozen=True)
-class Task:
-    """Describe how a kind of model is trained, with fairseq's own model and with this plugin's.
-
-    Args:
-        stock, ours: Name of the architecture, fairseq's and this plugin's.
-        flags: Flags of fairseq-train on every device.
-        base: Flags on a GPU, which set the size of a batch.
-        tiny: Flags on a CPU, which also make the model small.
-        task, task_of_ours: Flags that choose the task of fairseq's model and of ours.
-    """
-
-    stock: str
-    ours: str
-    flags: str
-    base: str
-    tiny: str
-    task: str
-    task_of_ours: str = ""
-
-    def arguments(self, model: str, data: Path, on_gpu: bool) -> list[str]:
-        """Return the arguments of fairseq-train for a model."""
-        flags = f"{self.flags} {self.base if on_gpu else self.tiny} {'--bf16' if on_gpu else '--cpu'}"
-        if model == "stock":
-            return [str(data), "--arch", self.stock, *f"{self.task} {flags}".split(), *COMMON]
-        words = [*f"{self.task_of_ours or self.task} {flags}".split(), *COMMON, "--pos-enc", model]
-        return [str(data), "--arch", self.ours, *words]
+TASKS: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
-TINY_ENCODER = "--encoder-layers 2 --encoder-embed-dim 32 --encoder-ffn-embed-dim 32 --encoder-attention-heads 2"
-TINY_DECODER = TINY_ENCODER.replace("encoder", "decoder")
-TASKS = {
-    "translation": Task(
-        "transformer",
-        "posenc_transformer",
-        "--share-decoder-input-output-embed --criterion label_smoothed_cross_entropy --label-smoothing 0.1",
-        "--max-tokens 8192",
-        f"--max-tokens 300 {TINY_ENCODER} {TINY_DECODER}",
-        "--task translation -s a -t b",
-    ),
-    "masked-lm": Task(
-        "roberta_base",
-        "posenc_roberta_base",
-        "--criterion masked_lm",
-        "--max-positions 512 --batch-size 32",
-        f"--max-positions 512 --batch-size 2 {TINY_ENCODER}",
-        "--task masked_lm --sample-break-mode none --tokens-per-sample 512 --mask-prob 0.15",
-    ),
-    "lm-memory": Task(
-        "transformer_lm",
-        "posenc_transformer_lm",
-        "--criterion cross_entropy --share-decoder-input-output-embed",
-        "--batch-size 60",
-        f"--batch-size 4 {TINY_DECODER}",
-        "--task language_modeling --sample-break-mode none --tokens-per-sample 150",
-        "--task posenc_lm_memory --tokens-per-sample 150 --mem-length 150",
-    ),
-}
+def arguments(task: Mapping[str, str], model: str, data: Path, on_gpu: bool) -> list[str]:
+    """Return the arguments of fairseq-train for a model."""
+    flags = f"{task['flags']} {task['base' if on_gpu else 'tiny']} {'--bf16' if on_gpu else '--cpu'}"
+    if model == "stock":
+        return [str(data), "--arch", task["stock"], *f"{task['task']} {flags}".split(), *COMMON]
+    words = f"{task.get('task_of_ours', task['task'])} {flags}".split()
+    return [str(data), "--arch", task["ours"], *words, *COMMON, "--pos-enc", model]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -192,7 +144,7 @@ def trained(task: str, model: str, data: Path, args: argparse.Namespace) -> dict
     if args.on_gpu:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-    words = [*TASKS[task].arguments(model, data, args.on_gpu), "--user-dir", str(ROOT / "fairseq_posenc"), "--no-save"]
+    words = [*arguments(TASKS[task], model, data, args.on_gpu), "--user-dir", str(ROOT / "fairseq_posenc"), "--no-save"]
     words += ["--max-update", str(args.updates), "--log-interval", str(max(1, args.updates // 9))]
     with _logged() as log:
         error = _error_of(words)

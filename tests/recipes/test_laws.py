@@ -22,10 +22,10 @@ from golden import GOLDEN, MACHINE, ROOT, TOY, presets, recipes, stored, text
 
 from recipes.lib import settings
 
-pytestmark = pytest.mark.timeout(300)
 NAMES = [recipe.name for recipe in recipes()]
 RECIPES = {recipe.name: recipe for recipe in recipes()}
 PLACES = ["words.txt", "none.s1@1", "none.s1@3", "none.s1.json", "shaw.s2@4", "shaw.s2.json"]
+LAUNCHED = tomllib.loads(Path(__file__).with_name("launch.toml").read_text("utf-8"))["training"]
 REFUSED = tomllib.loads(Path(__file__).with_name("refused.toml").read_text("utf-8"))
 TWO_SEEDS = ("--seeds", "1,2", "--until", "score")
 
@@ -376,48 +376,12 @@ def test_precision_auto_is_bf16_where_all_gpus_have_it(capability: str, flag: st
     assert "--cpu" not in printed
 
 
-TORCHRUN = "python -m torch.distributed.run --nnodes"
-ON_CPUS = "--cpu --distributed-backend gloo --ddp-backend legacy_ddp"
-
-
-@pytest.mark.parametrize(
-    ("words", "first", "last"),
-    [
-        ("--device cpu", "fairseq-train", "--update-freq 1 --distributed-world-size 1 --cpu"),
-        (
-            "--device gpu --precision fp16 --batches 2",
-            "fairseq-train",
-            "--update-freq 2 --distributed-world-size 1 --fp16",
-        ),
-        (
-            "--device gpu --processes 8 --batches 16",
-            f"{TORCHRUN} 1 --nproc-per-node 8 --standalone -m recipes.lib.worker",
-            "--update-freq 2",
-        ),
-        (
-            "--device cpu --launch torchrun --nodes 2 --processes 2 --batches 4 --rendezvous first:29400",
-            f"{TORCHRUN} 2 --nproc-per-node 2 --rdzv-backend c10d --rdzv-id posenc --rdzv-endpoint first:29400 "
-            "-m recipes.lib.worker",
-            f"--update-freq 1 {ON_CPUS}",
-        ),
-        (
-            "--device gpu --launch slurm --nodes 2 --processes 4 --batches 16 --precision bf16 --threads 3",
-            "srun --job-name train:none.s1 --nodes 2 --ntasks-per-node 4 --gpus-per-node 4 --cpus-per-task 3 python -m "
-            "recipes.lib.worker",
-            "--update-freq 2 --bf16",
-        ),
-        (
-            "--device cpu --launch slurm --precision bf16",
-            "srun --job-name train:none.s1 --nodes 1 --ntasks-per-node 1 python -m recipes.lib.worker",
-            "--update-freq 1 --bf16 --cpu --distributed-backend gloo --ddp-backend legacy_ddp --fp16-no-flatten-grads",
-        ),
-    ],
-)
-def test_the_command_of_a_training(words: str, first: str, last: str) -> None:
-    printed = run(TOY, "--dry-run", *words.split()).stdout.splitlines()
+@pytest.mark.parametrize("case", LAUNCHED, ids=lambda case: case["options"])
+def test_the_command_of_a_training(case: dict[str, str]) -> None:
+    printed = run(TOY, "--dry-run", *case["options"].split()).stdout.splitlines()
     command = printed[printed.index("# train:none.s1") + 1]
-    assert command.startswith(f"{first} results/toy/words.txt ")
-    assert command.endswith(last)
+    assert command.startswith(f"{case['begins']} results/toy/words.txt ")
+    assert command.endswith(case["ends"])
 
 
 def test_an_evaluation_on_slurm_is_one_task_with_its_threads() -> None:

@@ -98,7 +98,6 @@ def test_the_plateau_is_left_for_good() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 def test_init_from_starts_from_a_bert_of_the_same_size(tmp_path: Path) -> None:
     """The absolute table of BERT is dropped if the encoding has none; a BERT of another size is refused early."""
     source = bert(tmp_path / "bert")

@@ -56,8 +56,7 @@ def of_peer(name: str) -> int:
     peer = next(peer for peer in peers.PEERS if peer.name == name)
     if reason := peer.missing():
         pytest.skip(reason)
-    size = peers.Size(SETTING.dim, SETTING.heads, SETTING.length, SETTING.batch, SETTING.device)
-    layer = peers.LAYERS[name](size)
+    layer = peers.LAYERS[name](SETTING)
     layer.module.to(SETTING.dtype).train()
     x = SETTING.random(SETTING.batch, SETTING.length, SETTING.dim).requires_grad_()
     return kept(lambda: layer.run(x), list(layer.module.parameters()))

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-SHOW = 'source recipes/lib/env.sh; echo "$(command -v python)"; echo "$POSENC_ROOT $MALLOC_MMAP_THRESHOLD_ ${PYTHONDONTWRITEBYTECODE-unset}"'
+SHOW = 'source recipes/lib/env.sh; command -v python; '
+SHOW += 'echo "$POSENC_ROOT $MALLOC_MMAP_THRESHOLD_ ${PYTHONDONTWRITEBYTECODE-unset}"'
 
 
 def fake_python(environment: Path, status: int = 0) -> Path:

@@ -77,10 +77,6 @@ def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
         UnsafeCheckpointError: The file contains objects that could run code, or torch cannot read it as data.
         CheckpointError: The file cannot be read, or does not match its checksums.
     """
-    if options.pop("weights_only", True) is not True:
-        raise ValueError(
-            "weights_only: checkpoints can only be loaded with weights_only=True. Leave out the argument weights_only."
-        )
     torch.serialization.add_safe_globals(allowed_globals())
     name = os.fspath(file) if isinstance(file, str | os.PathLike) else getattr(file, "name", None)
     try:

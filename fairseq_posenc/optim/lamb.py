@@ -48,7 +48,12 @@ class PosEncLamb(FairseqOptimizer):
         both = ([p for p in params if p.dim() > 1], [p for p in params if p.dim() < 2])
         # `adam` switches the trust ratio off. `adam_debias` leaves out the division of the step by 1 - beta_1^t.
         groups = [{"params": part, "adam": vectors} for part, vectors in zip(both, (False, True), strict=True) if part]
-        form = {"weight_decouple": False, "grad_averaging": True, "pre_norm": False, "adam_debias": True}
+        form: dict[str, Any] = {
+            "weight_decouple": False,
+            "grad_averaging": True,
+            "pre_norm": False,
+            "adam_debias": True,
+        }
         self._optimizer = Lamb(groups, **form, **self.optimizer_config)
         self._optimizer.clamp = math.inf  # the package clamps norms of weights at 10, but Google's code does not
         self._spare_vectors()

@@ -20,8 +20,10 @@ from fairseq_posenc.encodings.learned import Learned
 from fairseq_posenc.encodings.linformer import Linformer
 from fairseq_posenc.encodings.logn import Logn
 from fairseq_posenc.encodings.m4 import M4M
+from fairseq_posenc.encodings.path import Path
 from fairseq_posenc.encodings.pope import Pope
 from fairseq_posenc.encodings.raffel import Raffel
+from fairseq_posenc.encodings.rope import Rope
 from fairseq_posenc.encodings.shaw import Shaw
 from fairseq_posenc.encodings.t5 import T5, bucket
 from fairseq_posenc.encodings.wall import Wall
@@ -207,6 +209,19 @@ class FadesItself(Wall):
 
     def project_input(self, x: Tensor, positions: Positions, layer: Layer) -> Tensor:
         return super().project_input(x, positions, layer).roll(1, -2)
+
+
+class ReflectsItself(Path):
+    """Begins the product of the matrices at the key instead of after it."""
+
+    def project_input(self, x: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        return super().project_input(x, positions, layer).roll(1, -2)
+
+
+class TurnsByColumns(Rope):
+    """Turns by the column, whatever the position is, which has no effect on plain RoPE, but on FoPE."""
+
+    capabilities = RELATIVE
 
 
 class ForgetsEarlierGates(Fox):

@@ -70,6 +70,7 @@ PUBLISHED: dict[str, dict[str, int]] = {
     "rope": {
         "": 0, "fraction=0.5": 0, "proportion=0.5": 0,
         **{f"scaling={kind},factor=2": 0 for kind in ("linear", "ntk", "yarn")},
+        "fourier=true": 2 * 12 * 12 * 16**2, "fourier=true,share=layer-wise": 2 * 12 * 16**2,
     },
     "kerple": {"": 24, "share=none": 288, "share=head-wise": 24, "share=all": 2},
     "fire": {"": 5544, "share=layer-wise": 462, "share=head-wise": 1188, "share=all": 99, "width=16": 12 * 238},
@@ -77,6 +78,7 @@ PUBLISHED: dict[str, dict[str, int]] = {
     "logn": {"": 144, "share=all": 1, "form=llama4,interval=64": 0},
     "pope": {"": 12 * 768},
     "wall": {"": 12 * 768 * 769},
+    "path": {"": 12 * (2 * 32 * 768 + 12 * 769), "rank=8": 12 * (2 * 8 * 768 + 12 * 769)},
     "alibi+dape": {"": 12 * (32 * 25 + 12 * 33), "hidden=64": 12 * (64 * 25 + 12 * 65)},
     "cope": {
         "": 393_216, "n_max=64": 49_152, "share=none": 4_718_592, "share=layer-wise": 393_216, "share=all": 32_768,

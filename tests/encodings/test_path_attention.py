@@ -1,0 +1,82 @@
+"""Test PaTH attention by hand, in long sequences, and its cache."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from one_layer import CPU, build_encoding, cached_in_steps, vectors
+from torch import Tensor
+
+from fairseq_posenc.core.base import Layer
+from fairseq_posenc.encodings import Composition
+from fairseq_posenc.positions import Positions
+
+
+def scores_of(pos: Composition, x: Tensor, q: Tensor, k: Tensor, where: Positions) -> Tensor:
+    scores = pos.layer(1).at(where, pos.per_layer(where)[0]).with_inputs(x).scores(q, k)
+    assert scores is not None
+    return scores
+
+
+@pytest.mark.parametrize("queries", [4, 2, 1])
+def test_the_products_by_hand(queries: int) -> None:
+    """D = 1, q = k = 1, and 1 - b is 0, 1/2, -1/2 and 1/4. The input is the logit of b / 2 above 0 by 1000."""
+    pos = build_encoding("path", "rank=1", head_dim=1, causal=True)
+    for name, value in {"down": 1e3, "up": 1.0, "gate": 1.0}.items():
+        getattr(pos.members["path"], f"{name}_weight").fill_(value)
+    pos.members["path"].gate_bias.fill_(-1000.0)
+    x = 1000 + torch.tensor([1.0, 1 / 3, 3.0, 3 / 5], dtype=torch.float64).log()[None, :, None]
+    where = Positions(queries, 4, CPU, causal=True)
+    actual = scores_of(pos, x, vectors([1], queries), vectors([1], 4), where)[0, 0] * (where.delta <= 0)
+    expected = [[1, 0, 0, 0], [1 / 2, 1, 0, 0], [-1 / 4, -1 / 2, 1, 0], [-1 / 16, -1 / 8, 1 / 4, 1]]
+    torch.testing.assert_close(actual, torch.tensor(expected[4 - queries :]).double(), rtol=0, atol=1e-9)
+
+
+def test_two_reflections_are_a_rotation() -> None:
+    """With b = 2, w_1 = (1, 0) and w_2 = (cos 0.3, sin 0.3), H_2 H_1 turns k_0 by the angle 0.6."""
+    pos = build_encoding("path", "rank=2", head_dim=2, causal=True)
+    path = pos.members["path"]
+    for table in (path.down_weight, path.up_weight):
+        table.copy_(torch.eye(2))
+    path.gate_bias.fill_(50.0)
+    path.gate_weight.fill_(0.0)
+    x = 1e4 * torch.tensor([[0.6, 0.8], [1.0, 0.0], [math.cos(0.3), math.sin(0.3)]], dtype=torch.float64)[None]
+    q = torch.eye(2, dtype=torch.float64)[:, None, None]  # two samples, whose queries are the unit vectors
+    scores = scores_of(
+        pos, x.expand(2, -1, -1), q, vectors([1, 0], 3).expand(2, -1, -1, -1), Positions(1, 3, CPU, causal=True)
+    )
+    turned = scores[:, 0, 0, 0] * math.sqrt(2)
+    torch.testing.assert_close(turned, torch.tensor([math.cos(0.6), math.sin(0.6)]).double(), rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("bias", [0.0, 4.0, -60.0])
+def test_long_products_are_exact_in_float32(bias: float) -> None:
+    """The numbers b are near 1, near 2, or less than float32 can add to 1."""
+    generator = torch.Generator().manual_seed(0)
+    pos = build_encoding("path", heads=2, head_dim=8, causal=True)
+    pos.members["path"].gate_bias.fill_(bias)
+    x = torch.randn(1, 300, 16, generator=generator, dtype=torch.float64)
+    q, k = (torch.randn(1, 2, 300, 8, generator=generator, dtype=torch.float64) for _ in "qk")
+    where = Positions(300, 300, CPU, causal=True)
+    expected = pos.members["path"].reference(q, k, where, Layer(1, 1, inputs=x))
+    earlier = where.delta <= 0
+    for dtype, tolerance in ((torch.float64, 1e-11), (torch.float32, 1e-4)):
+        actual = scores_of(pos.to(dtype), x.to(dtype), q.to(dtype), k.to(dtype), where).double()
+        torch.testing.assert_close(actual * earlier, expected * earlier, rtol=0, atol=tolerance)
+
+
+def test_gates_near_0_have_finite_gradients_in_float32() -> None:
+    pos = build_encoding("path", head_dim=4, causal=True, dtype=torch.float32)
+    pos.members["path"].gate_bias.fill_(-200.0)
+    q = torch.randn(1, 1, 6, 4)
+    scores = scores_of(pos.requires_grad_(), torch.randn(1, 6, 4), q, q, Positions(6, 6, CPU, causal=True))
+    scores.square().sum().backward()
+    assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in pos.parameters())
+
+
+def test_the_cache_holds_a_vector_of_each_column() -> None:
+    pos = build_encoding("path+fox", head_dim=4, heads=2, causal=True)
+    columns = cached_in_steps(pos, torch.randn(3, 5, 8, dtype=torch.float64))
+    assert [tuple(column.shape) for column in columns] == [(3, 2, 5, 4)] * 3 + [(3, 2, 5, 1)]

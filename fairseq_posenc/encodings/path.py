@@ -18,6 +18,8 @@ from ..positions import Positions
 
 #: Number that is added to the squared length of w before the division, as in the authors' code.
 EPSILON = 1e-6
+#: Number of keys in a block; see `Path.scores`.
+BLOCK = 64
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,8 @@ class Path(PositionEncoding):
       works in decoders only, because the product has no meaning for later keys.
     - The scores replace the product of query and key, so `path` cannot be combined with `rope`. `path+fox` is the
       variant PaTH-FoX of the paper.
-    - All products are computed at once by solving one triangular system of n equations for each head, so the time grows
-      with n^3, and that of a decoding step with n^2. ONNX has no operator for this, so these models cannot be exported
-      to ONNX.
+    - The products are computed by triangular systems of equations. ONNX has no operator that solves them, so models
+      with PaTH cannot be exported to ONNX.
 
     Golden values for D = 1, q = k = 1 and b = 1, 1/2, 3/2 and 3/4 of four tokens: the logits of the last query are
     -1/16, -1/8, 1/4 and 1.
@@ -72,7 +73,7 @@ class Path(PositionEncoding):
 
     capabilities = replace(RELATIVE, bidirectional=False)
     uses_positions = False
-    costs = (Cost("mhn^3", "mhn^2"),)
+    costs = (Cost("mn^2d", "mhn^2"),)
 
     @classmethod
     def shapes(cls, options: Any, stack: StackShape) -> dict[str, tuple[int, ...]]:
@@ -102,19 +103,31 @@ class Path(PositionEncoding):
         return vectors
 
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return the logits, computed for all pairs at once by the UT transform of the paper.
+        """Return the logits, computed by the UT transform of the paper in blocks of keys, from right to left.
 
-        Written as a sum, the product is q_i·k_j - sum_t a_it w_t·k_j over t = j + 1 to i, with w scaled by sqrt(b).
-        Here, a_it = w_t·H_(t+1) ... H_i q_i. Row i of a solves a_it + sum_(s>t) a_is w_s·w_t = q_i·w_t.
+        The queries move to the left: when a block begins, row i of `moved` is H_(e+1) ... H_i q_i, where e is the last
+        column of the block. With w scaled by sqrt(b), the logits in the block are moved_i·k_j - sum_t a_it w_t·k_j over
+        t > j in the block, where a_it = w_t·H_(t+1) ... H_e moved_i solves a_it + sum_(s>t) a_is w_s·w_t = moved_i·w_t.
+        A token does not move the queries before it.
         """
-        w = layer.tensors["project_input"]  # [B, h, K, D]
-        keys = torch.arange(positions.key_length, device=q.device)
-        own = exact_product(q, w.mT) * (keys <= positions.query_columns[:, None])
-        parts = torch.linalg.solve_triangular(
-            exact_product(w, w.mT), own, upper=False, left=False, unitriangular=True
-        )  # [B, h, Q, K]
-        removed = exact_product(parts, exact_product(w, k.mT) * (keys < keys[:, None]))
-        return (exact_product(q, k.mT) - removed) * self.stack.head_dim**-0.5
+        w, keys = layer.tensors["project_input"], torch.arange(positions.key_length, device=q.device)
+        moved, k = promoted(q) * self.stack.head_dim**-0.5, promoted(k)
+        # A graph for all lengths cannot have a number of blocks.
+        size = positions.key_length if torch.compiler.is_compiling() else BLOCK
+        blocks = []
+        for w_t, k_j, columns in reversed(list(zip(w.split(size, 2), k.split(size, 2), keys.split(size), strict=True))):
+            seen = columns <= positions.query_columns[:, None]
+            a = torch.linalg.solve_triangular(
+                exact_product(w_t, w_t.mT),
+                exact_product(moved, w_t.mT) * seen,
+                upper=False,
+                left=False,
+                unitriangular=True,
+            )  # [B, h, Q, columns]
+            later = columns < columns[:, None]
+            blocks.append(exact_product(moved, k_j.mT) - exact_product(a, exact_product(w_t, k_j.mT) * later))
+            moved = moved - exact_product(a, w_t)
+        return torch.cat(blocks[::-1], -1)
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         assert layer.inputs is not None

@@ -10,7 +10,7 @@ from one_layer import CPU, build_encoding, cached_in_steps, vectors
 from torch import Tensor
 
 from fairseq_posenc.core.base import Layer
-from fairseq_posenc.encodings import Composition
+from fairseq_posenc.encodings import Composition, path
 from fairseq_posenc.positions import Positions
 
 
@@ -37,11 +37,11 @@ def test_the_products_by_hand(queries: int) -> None:
 def test_two_reflections_are_a_rotation() -> None:
     """With b = 2, w_1 = (1, 0) and w_2 = (cos 0.3, sin 0.3), H_2 H_1 turns k_0 by the angle 0.6."""
     pos = build_encoding("path", "rank=2", head_dim=2, causal=True)
-    path = pos.members["path"]
-    for table in (path.down_weight, path.up_weight):
+    member = pos.members["path"]
+    for table in (member.down_weight, member.up_weight):
         table.copy_(torch.eye(2))
-    path.gate_bias.fill_(50.0)
-    path.gate_weight.fill_(0.0)
+    member.gate_bias.fill_(50.0)
+    member.gate_weight.fill_(0.0)
     x = 1e4 * torch.tensor([[0.6, 0.8], [1.0, 0.0], [math.cos(0.3), math.sin(0.3)]], dtype=torch.float64)[None]
     q = torch.eye(2, dtype=torch.float64)[:, None, None]  # two samples, whose queries are the unit vectors
     scores = scores_of(
@@ -51,20 +51,33 @@ def test_two_reflections_are_a_rotation() -> None:
     torch.testing.assert_close(turned, torch.tensor([math.cos(0.6), math.sin(0.6)]).double(), rtol=0, atol=1e-7)
 
 
+@pytest.mark.parametrize(("queries", "keys"), [(150, 150), (70, 150), (1, 130), (64, 128)])
 @pytest.mark.parametrize("bias", [0.0, 4.0, -60.0])
-def test_long_products_are_exact_in_float32(bias: float) -> None:
+def test_blocks_equal_the_reference(queries: int, keys: int, bias: float) -> None:
     """The numbers b are near 1, near 2, or less than float32 can add to 1."""
     generator = torch.Generator().manual_seed(0)
     pos = build_encoding("path", heads=2, head_dim=8, causal=True)
     pos.members["path"].gate_bias.fill_(bias)
-    x = torch.randn(1, 300, 16, generator=generator, dtype=torch.float64)
-    q, k = (torch.randn(1, 2, 300, 8, generator=generator, dtype=torch.float64) for _ in "qk")
-    where = Positions(300, 300, CPU, causal=True)
+    x = torch.randn(2, keys, 16, generator=generator, dtype=torch.float64)
+    q, k = (torch.randn(2, 2, length, 8, generator=generator, dtype=torch.float64) for length in (queries, keys))
+    padding = torch.zeros(2, keys, dtype=torch.bool)
+    padding[1, :2] = True
+    where = Positions(queries, keys, CPU, causal=True, padding=padding)
     expected = pos.members["path"].reference(q, k, where, Layer(1, 1, inputs=x))
     earlier = where.delta <= 0
     for dtype, tolerance in ((torch.float64, 1e-11), (torch.float32, 1e-4)):
         actual = scores_of(pos.to(dtype), x.to(dtype), q.to(dtype), k.to(dtype), where).double()
         torch.testing.assert_close(actual * earlier, expected * earlier, rtol=0, atol=tolerance)
+
+
+def test_a_block_that_does_not_move_the_queries_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(path, "BLOCK", 150)
+    test_blocks_equal_the_reference(150, 150, 0.0)
+    monkeypatch.setattr(path, "BLOCK", 64)
+    right = path.exact_product
+    monkeypatch.setattr(path, "exact_product", lambda x, y: right(x, y) * (y.shape[-2] != 64 or y.shape[-1] != 8))
+    with pytest.raises(AssertionError):
+        test_blocks_equal_the_reference(150, 150, 0.0)
 
 
 def test_gates_near_0_have_finite_gradients_in_float32() -> None:

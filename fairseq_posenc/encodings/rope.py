@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -162,14 +163,16 @@ class Rope(rotary.Rotary):
         return speeds
 
     def project_q(self, q: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Rotate the pairs of queries or of keys, [B, h, T, D] -> [B, h, T, D]."""
-        turns = self._turns_at(q, positions)
-        return self._turned(q, *(self._summed(turns, layer) if self.options.fourier else turns))
+        return self._turned(q, *self._factors(q, positions, layer))
 
-    project_k = project_q
+    def project_k(self, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        return self._turned(k, *self._factors(k, positions, layer))
 
-    def _summed(self, turns: list[Tensor], layer: Layer) -> tuple[Tensor, Tensor]:
-        """Return the factors f of FoPE: cosines and sines [T, F] or [B, 1, T, F] -> [h or 1, T, R/2], or with B."""
+    def _factors(self, x: Tensor, positions: Positions, layer: Layer) -> Sequence[Tensor]:
+        """Return the cosines and sines by which x [B, h, T, D] is rotated, [T, R/2], or with axes of B and h."""
+        turns = self._turns_at(x, positions)
+        if not self.options.fourier:
+            return turns
         cos, sin = (
             turn + exact_product(turn, layer.tensors[name]) for turn, name in zip(turns, self._names, strict=True)
         )

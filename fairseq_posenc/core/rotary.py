@@ -75,7 +75,7 @@ class Rotary(PositionEncoding):
         exact, end = torch.promote_types(x.dtype, torch.float32), positions.key_length
         tables = self._tables.get(positions.extent, self.stack.max_length, x.device, exact, self.turns)
         first = end - x.shape[2]
-        if positions.ids is None and (positions.in_columns or self.capabilities.shift_invariant):
+        if positions.ids is None and (self.capabilities.shift_invariant or positions.in_columns):
             return [turn[first:end] for turn in tables]
         ids = positions.sample_ids[:, None, first:]
         return [nn.functional.embedding(ids, turn) for turn in tables]

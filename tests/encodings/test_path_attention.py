@@ -93,3 +93,12 @@ def test_the_cache_holds_a_vector_of_each_column() -> None:
     pos = build_encoding("path+fox", head_dim=4, heads=2, causal=True)
     columns = cached_in_steps(pos, torch.randn(3, 5, 8, dtype=torch.float64))
     assert [tuple(column.shape) for column in columns] == [(3, 2, 5, 4)] * 3 + [(3, 2, 5, 1)]
+
+
+def test_b_is_near_1_at_the_start() -> None:
+    """The vector that is kept for each token has the squared length b."""
+    pos = build_encoding("path", head_dim=8, heads=2, causal=True)
+    x, where = torch.randn(1, 50, 16, dtype=torch.float64), Positions(50, 50, CPU, causal=True)
+    vectors_of_tokens = pos.layer(1).at(where, pos.per_layer(where)[0]).project_input(x)["path"]
+    b = vectors_of_tokens.square().sum(-1)
+    assert 0.7 < b.min() < b.mean() < 1.1

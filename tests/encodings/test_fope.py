@@ -71,17 +71,3 @@ def test_without_weights_it_is_rope_that_leaves_slow_pairs_alone() -> None:
     where = Positions(6, 6, CPU)
     actual = logits_of(fope(",init_std=0,base=100", head_dim=8, n=20, heads=2), q, k, where)
     torch.testing.assert_close(actual, logits_of(clipped, q, k, where), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        ("fourier=true,scaling=linear,factor=2", "scaling=linear does not work with fourier=true"),
-        ("fourier=true,proportion=0.5", "proportion=0.5 does not work with fourier=true"),
-        ("share=all", "share=all has no effect with fourier=false"),
-        ("init_std=0.1", "init_std=0.1 has no effect with fourier=false"),
-    ],
-)
-def test_options_without_effect_are_refused(args: str, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        build_encoding("rope", args, head_dim=4)

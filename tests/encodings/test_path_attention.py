@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from one_layer import CPU, build_encoding, cached_in_steps, vectors
+from one_layer import CPU, build_encoding, vectors
 from torch import Tensor
 
 from fairseq_posenc.core.base import Layer
@@ -87,12 +87,6 @@ def test_gates_near_0_have_finite_gradients_in_float32() -> None:
     scores = scores_of(pos.requires_grad_(), torch.randn(1, 6, 4), q, q, Positions(6, 6, CPU, causal=True))
     scores.square().sum().backward()
     assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in pos.parameters())
-
-
-def test_the_cache_holds_a_vector_of_each_column() -> None:
-    pos = build_encoding("path+fox", head_dim=4, heads=2, causal=True)
-    columns = cached_in_steps(pos, torch.randn(3, 5, 8, dtype=torch.float64))
-    assert [tuple(column.shape) for column in columns] == [(3, 2, 5, 4)] * 3 + [(3, 2, 5, 1)]
 
 
 def test_b_is_near_1_at_the_start() -> None:

@@ -39,42 +39,6 @@ def embedded(tokens: Tensor) -> Tensor:
 # -- positions that the stack makes
 
 
-def test_positions_follow_the_shape_of_the_stack() -> None:
-    tokens = torch.tensor([[PAD, 5, 6, 7]])
-    for causal, has_cls in ((False, False), (True, False), (False, True)):
-        positions = stack_of(shape=replace(SHAPE, causal=causal, has_cls=has_cls)).positions(tokens, pad=PAD)
-        assert positions.causal == causal
-        assert (None if positions.cls_column is None else positions.cls_column.tolist()) == ([1] if has_cls else None)
-
-
-def test_positions_are_of_what_the_cache_and_the_memory_leave() -> None:
-    pads = torch.tensor([[True, False], [False, False]])
-    positions = stack_of(shape=DECODER).positions(TOKENS, pad=PAD, cached=1, memory=2, memory_padding=pads, span=3)
-    assert (positions.query_length, positions.key_length, positions.memory, positions.span) == (3, 6, 2, 3)
-    assert positions.padding is not None
-    assert positions.padding[:, :2].equal(pads)
-
-
-def test_boundaries_are_used_where_the_encoding_counts_within_sentences() -> None:
-    ends = (BOS, EOS)
-    assert stack_of("learned").positions(TOKENS, pad=PAD, boundaries=ends).restart_ids is None
-    stack = stack_of("sentence-restart")
-    assert stack.positions(TOKENS, pad=PAD, boundaries=ends).restart_ids is not None
-    assert_refused(lambda: stack.positions(TOKENS, pad=PAD), "sentence-restart", "boundaries=(bos, eos)")
-
-
-def test_a_stack_makes_no_positions_with_segments_that_it_does_not_read() -> None:
-    segments = torch.zeros_like(TOKENS)
-    assert stack_of("shaw+segments").positions(TOKENS, pad=PAD, segments=segments).segments is segments
-    assert_refused(lambda: stack_of("shaw").positions(TOKENS, pad=PAD, segments=segments), "would ignore them")
-
-
-def test_positions_of_the_other_direction_are_refused_with_the_call_that_makes_them() -> None:
-    positions = Positions.of_tokens(TOKENS, pad=PAD)  # not causal by default
-    words = ("StackShape.causal is True", "Positions.causal is False", "stack.positions(tokens, pad=...)")
-    assert_refused(lambda: stack_of(shape=DECODER)(embedded(TOKENS), positions), *words)
-
-
 # -- inputs
 
 

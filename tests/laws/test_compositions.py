@@ -135,16 +135,6 @@ def test_the_limit_of_a_composition_is_the_shortest() -> None:
     assert_refused(lambda: stack(embedded(tokens, 8), positions), LENGTH_FLAG, "extend=repeat")
 
 
-def test_the_order_of_input_encodings_is_as_written() -> None:
-    case = Case("sinusoidal+learned")
-    stack = Scene().stack(case)
-    tokens = padded([6, 6], 6)
-    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
-    first, second = stack.pos.members.values()
-    assert_same(stack.pos.embed(x, positions), second.embed(first.embed(x, positions), positions))
-    assert list(stack.pos.members) == ["sinusoidal", "learned"]
-
-
 @pytest.mark.parametrize("spec", ["rope+shaw", "shaw+rope", "shaw", "rope", "rope+alibi"])
 @pytest.mark.parametrize("reads", [False, True])
 def test_raw_keys_are_cached_only_where_one_reads_and_another_projects(

@@ -44,15 +44,6 @@ def ids_of(stack: Stack, tokens: Tensor) -> Tensor:
     return ids.expand(len(tokens), -1)
 
 
-def check_subsets(stack: Stack, side: str) -> None:
-    """Check that the tokens of each sample have positions that increase and that lie within the range."""
-    tokens = padded(LENGTHS, 8, side)
-    for ids, sample in zip(ids_of(stack, tokens), tokens, strict=True):
-        chosen = ids[sample.ne(PAD)]
-        assert bool((chosen.diff() > 0).all()), f"positions are not in order, or not different: {chosen.tolist()}"
-        assert 0 <= int(chosen[0]) <= int(chosen[-1]) < POSITIONS, f"positions are out of range: {chosen.tolist()}"
-
-
 def check_uniform(causal: bool) -> None:
     """Check that in training all 15 pairs of 6 positions are equally likely, also in a sample with padding."""
     stack = Case("none", causal=causal).shape(max_length=6)
@@ -113,13 +104,6 @@ def test_a_seed_gives_the_reference_at_its_positions(case: Case) -> None:
     check_reference(case)
 
 
-@pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("causal", [False, True])
-def test_positions_are_sorted_subsets(causal: bool, training: bool, side: str) -> None:
-    check_subsets(stack_of(Case("rope", causal=causal)).train(training), side)
-
-
 @pytest.mark.parametrize("causal", [False, True])
 def test_all_subsets_are_equally_likely(causal: bool) -> None:
     check_uniform(causal)
@@ -147,40 +131,11 @@ def test_training_draws_at_each_call_and_follows_the_seed() -> None:
     assert draws[0] != draws[1] != draws[2]
 
 
-def test_encoder_and_decoder_have_different_positions() -> None:
-    tokens = padded([8], 8)
-    encoder, decoder = (ids_of(stack_of(Case("rope", causal=causal)), tokens) for causal in (False, True))
-    assert not torch.equal(encoder, decoder)
-
-
 def test_positions_in_evaluation_never_change() -> None:
     """Scores of trained models depend on these numbers."""
     tokens = padded([4], 4)
     drawn_ids = [ids_of(stack_of(Case("rope", causal=causal)), tokens)[0].tolist() for causal in (False, True)]
     assert drawn_ids == [[5, 12, 17, 36], [0, 8, 10, 16]]
-
-
-def test_without_the_option_nothing_is_drawn() -> None:
-    stack, tokens = drawn(Case("rope").stack(Case("rope").shape())).train(), padded([8], 8)
-    before = torch.get_rng_state()
-    assert positions_of(tokens, stack).ids is None
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_activation_checkpoints_see_the_same_positions(name: str) -> None:
-    case, gradients = Case(name), []
-    shape = replace(case.shape(max_length=POSITIONS), drawn=LONGEST)
-    for checkpointed in (False, True):
-        stack = drawn(case.stack(shape, checkpoint_activations=checkpointed)).train()
-        tokens = padded([8, 5], 8)
-        with torch.random.fork_rng():
-            torch.manual_seed(2)
-            out, _ = stack(embedded(tokens, stack.shape.dim), positions_of(tokens, stack))
-            out.square().sum().backward()
-        gradients.append([p.grad for p in stack.parameters() if p.grad is not None])
-    for one, other in zip(*gradients, strict=True):
-        assert_same(other, one, "gradient")
 
 
 def test_what_does_not_fit_is_refused() -> None:
@@ -198,10 +153,6 @@ def test_what_does_not_fit_is_refused() -> None:
 
 def _constant(stack: StackShape, *, training: bool) -> Tensor:
     return torch.arange(stack.max_length)
-
-
-def _with_repetitions(stack: StackShape, *, training: bool) -> Tensor:
-    return torch.randint(2, (stack.max_length,))
 
 
 def _without_a_seed(stack: StackShape, *, training: bool) -> Tensor:
@@ -223,7 +174,6 @@ ORIGINAL = drawing.drawn_positions
     ("name", "broken", "check", "words"),
     [
         ("_order", _constant, lambda: check_uniform(False), "of 15 pairs"),
-        ("_order", _with_repetitions, lambda: check_subsets(stack_of(Case("rope")), "right"), "not different"),
         ("_order", _without_a_seed, lambda: check_alone(Case("rope"), "right"), "differs"),
         ("_of_columns", _with_columns, lambda: check_alone(Case("learned"), "left"), "differs"),
         ("_order", _constant, lambda: check_reference(Case("rope")), "differs"),

@@ -170,12 +170,3 @@ def test_in_a_composition_an_option_finds_its_owner() -> None:
     assert both.members["shaw"].options.clip == 3
     assert [member.options.init_std for member in both.members.values()] == [0.5, 0.1]
     assert build("sentence-restart+shaw", "sentence-restart.init=zeros", shape).members["shaw"].options.init == "normal"
-
-
-def test_an_option_without_an_example_cannot_be_tested() -> None:
-    @dataclasses.dataclass(frozen=True)
-    class Untestable(Options):
-        width: int = option(3, "how wide")
-
-    with pytest.raises(AssertionError, match="width needs an example"):
-        alternatives(dataclasses.fields(Untestable)[-1])

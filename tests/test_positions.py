@@ -84,6 +84,13 @@ def test_padding_must_cover_all_columns() -> None:
 # -- from tokens ---------------------------------------------------------------------------------------
 
 
+def test_pads_in_memory_are_masked() -> None:
+    tokens, pads = torch.tensor([[5, 6], [5, 1]]), torch.tensor([[True, False], [False, False]])
+    where = Positions.of_tokens(tokens, pad=1, causal=True, memory=2, memory_padding=pads, span=3)
+    assert where.padding.tolist() == [[True, False, False, False], [False, False, False, True]]
+    assert (where.left_padded, where.span, where.key_ids.tolist()) == (True, 3, [[0, 0, 1, 2], [0, 1, 2, 2]])
+
+
 def test_memory_is_never_a_pad() -> None:
     where = of([[5, 6, PAD], [5, 6, 7]], memory=2)
     assert where.padding is not None

@@ -19,7 +19,6 @@ from fairseq_posenc.encodings.rope import Rope
 from . import broken
 from .cases import Case
 from .scene import Scene
-from .test_beam_search import IN_CI, check_beam_search
 from .test_caches_and_copies import another_state, check_copy, check_evaluation, in_place, swapped, written_behind
 from .test_causality import check_causality
 from .test_count import check_count
@@ -89,7 +88,6 @@ causality = [partial(check_causality, path=path) for path in ("explicit", "auto"
 documents = [partial(check_documents, side="right", path=path) for path in ("explicit", "auto")]
 steps = partial(check_incremental, steps=STEPS["token by token"], side="none", path="explicit")
 reorder = partial(check_reorder, path="explicit")
-search = partial(check_beam_search, number=IN_CI)
 left = partial(check_padding, side="left", path="explicit")
 empty_rows = partial(check_empty_rows, side="left", path="explicit")
 memory = partial(check_memory, path="explicit")
@@ -115,8 +113,6 @@ CANARIES: list[tuple[Law, Case, str]] = [
     (empty_rows, fault(broken.BadGradient), "gradient of"),
     (steps, decoder(broken.CountsRowsFromZero), "steps"),
     (reorder, decoder(broken.RemembersSamples), "reordered"),
-    (search, decoder(broken.CountsRowsFromZero), "scores"),
-    (search, decoder(broken.CountsPads), "scores"),
     (memory, fault(broken.CountsRowsFromZero), "with memory"),
     (memory, decoder(broken.CountsRowsFromZero), "with memory"),
     (check_memory_refused, permitted(broken.CountsPads), "not refused"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -28,8 +27,6 @@ LENGTHS = [8, 3, 8, 6]
 EXACT = 1e-9
 #: One encoding of each kind: at the input, rotations, products with vectors and a bias.
 KINDS = ["learned", "rope", "shaw", "t5"]
-
-Order = Callable[..., Tensor]
 
 
 def stack_of(case: Case) -> Stack:
@@ -149,45 +146,3 @@ def test_what_does_not_fit_is_refused() -> None:
     where = replace(positions_of(tokens[:, :4], stack), ids=None)
     assert_refused(lambda: stack(embedded(tokens[:, :4], stack.shape.dim), where), "StackShape.drawn")
     assert len(new_caches(stack)) == len(stack.layers)
-
-
-def _constant(stack: StackShape, *, training: bool) -> Tensor:
-    return torch.arange(stack.max_length)
-
-
-def _without_a_seed(stack: StackShape, *, training: bool) -> Tensor:
-    return torch.randperm(stack.max_length)
-
-
-def _as_an_encoder(positions: Positions, stack: StackShape, *, training: bool) -> Positions:
-    return ORIGINAL(positions, replace(stack, causal=False), training=training)
-
-
-def _with_columns(chosen: Tensor, padding: Tensor | None) -> Tensor:
-    return chosen
-
-
-ORIGINAL = drawing.drawn_positions
-
-
-@pytest.mark.parametrize(
-    ("name", "broken", "check", "words"),
-    [
-        ("_order", _constant, lambda: check_uniform(False), "of 15 pairs"),
-        ("_order", _without_a_seed, lambda: check_alone(Case("rope"), "right"), "differs"),
-        ("_of_columns", _with_columns, lambda: check_alone(Case("learned"), "left"), "differs"),
-        ("_order", _constant, lambda: check_reference(Case("rope")), "differs"),
-    ],
-)
-def test_a_broken_draw_is_caught(
-    name: str, broken: Order, check: Callable[[], None], words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(drawing, name, broken)
-    with pytest.raises(AssertionError, match=words):
-        check()
-
-
-def test_a_decoder_that_moves_earlier_tokens_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairseq_posenc.core.compose.drawn_positions", _as_an_encoder)
-    with pytest.raises(AssertionError, match="steps"):
-        check_steps(Case("rope", causal=True))

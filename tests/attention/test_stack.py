@@ -83,7 +83,7 @@ def test_an_input_of_another_size_is_refused(spec: str, shape: tuple[int, int]) 
     """Without the error, torch would repeat a single token or sample."""
     stack = stack_of(spec)
     axis, name = (1, "tokens") if shape[0] == 2 else (0, "samples")
-    words = (f"the input has {shape[axis]} {name}", f"the positions have {TOKENS.shape[axis]}")
+    words = (f"the input has {shape[axis]} {name}", f"positions have {TOKENS.shape[axis]}")
     assert_refused(lambda: stack(torch.randn(*shape, WIDTH), stack.positions(TOKENS, pad=PAD)), *words)
 
 

@@ -116,9 +116,7 @@ def test_sizes_and_positions_are_those_of_the_encoder(tmp_path: Path, caplog: py
     assert sizes in caplog.text
     _, task = q.built(data, *START, "--encoder-from", source, "--max-source-positions", 9)
     assert task.longest == (9, 10)
-    with pytest.raises(
-        ValueError, match="--pos-enc-encoder t5: the encoder of .* has learned.*Leave the option out"
-    ):
+    with pytest.raises(ValueError, match=r"--pos-enc-encoder t5: the encoder of .* has learned"):
         q.built(data, *START, "--encoder-from", source, "--pos-enc-encoder", "t5")
 
 

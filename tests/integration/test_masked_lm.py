@@ -144,6 +144,14 @@ def test_whole_words_are_masked_together(text: Path) -> None:
     assert several > 20
 
 
+def test_no_random_piece_is_the_mask(text: Path) -> None:
+    random = ["--random-token-prob", 1, "--leave-unmasked-prob", 0]
+    _, task = masked_lm.built(text, "--mask-whole-words", "--subwords", "sentencepiece", *random)
+    assert not any(
+        batch["net_input"]["src_tokens"].eq(task.mask_idx).any() for batch in masked_lm.batches(task, "train")
+    )
+
+
 @pytest.mark.parametrize("scheme", ["wordpiece", "gpt2", "fastbpe"])
 def test_a_dictionary_of_another_tokenizer_is_refused(text: Path, scheme: str) -> None:
     _, task = masked_lm.built(text, "--mask-whole-words", "--subwords", scheme)

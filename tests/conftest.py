@@ -17,7 +17,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import support_warm
 import torch
 from hypothesis import HealthCheck, Phase, settings
 
@@ -69,7 +68,3 @@ def pytest_collection_finish() -> None:
     for device in ("cuda", "xpu", "mtia"):
         if module := sys.modules.get(f"torch.{device}"):
             module.traceback = SimpleNamespace(format_stack=list)  # type: ignore[attr-defined]
-
-
-def pytest_sessionfinish() -> None:
-    support_warm.stop()

@@ -15,31 +15,13 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SESSIONS = ROOT / "results" / "mutants"
 SEED, CHANGES = 20261124, 300
-LAWS = (
-    "tests/laws/test_reference.py tests/laws/test_incremental.py tests/laws/test_padding.py tests/laws/test_length.py"
-)
-#: The tests of each folder of code, those that fail soonest first.
-TESTS = {
-    "fairseq_posenc/core": f"tests/core tests/laws/test_options.py tests/laws/test_schedule.py {LAWS}",
-    "fairseq_posenc/encodings": f"tests/encodings tests/laws/test_undeclared.py {LAWS}",
-    "fairseq_posenc/attention": f"tests/attention {LAWS} tests/laws/test_graphs.py",
-    "fairseq_posenc/ops": f"tests/ops {LAWS} tests/laws/test_half.py",
-    "fairseq_posenc/data": "tests/data tests/tasks",
-    "fairseq_posenc/metrics": "tests/metrics",
-    "fairseq_posenc/models": "tests/models tests/integration/test_training.py tests/integration/test_options.py",
-    "fairseq_posenc/tasks": "tests/tasks tests/integration/test_lm_task.py tests/integration/test_masked_lm.py",
-    "fairseq_posenc/hub": "tests/hub",
-    "fairseq_posenc/compat": "tests/compat",
-    "fairseq_posenc/analysis": "tests/analysis",
-    "fairseq_posenc/generation": "tests/generation tests/commands/test_generate_text.py",
-    "data-bin-scripts": "tests/data_bin_scripts",
-    "recipes": "tests/recipes",
-}
+TESTS: dict[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 CONFIG = """
 [cosmic-ray]
 module-path = "{code}"

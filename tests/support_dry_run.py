@@ -6,29 +6,26 @@ import shlex
 import subprocess
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
+
+from recipes.lib import runs
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Rows of the tables of hyperparameters in the paper of LFHC, and the flags of fairseq-train for them.
-LFHC_FLAGS = {
-    "batch size": "batch-size",
-    "lr rate": "lr",
-    "dropout": "dropout",
-    "clip norm": "clip-norm",
-    "warmup steps": "warmup-updates",
-    "maximum steps": "max-update",
-    "eval interval": "validate-interval-updates",
-}
 
 
-def run(recipe: str, *words: object) -> subprocess.CompletedProcess[str]:
+def run(recipe: str, *words: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Run a recipe to its end, whatever its exit status."""
     command = [ROOT / "recipes" / recipe / "run.sh", *words]
-    return subprocess.run([*map(str, command)], cwd=ROOT, capture_output=True, text=True)
+    return subprocess.run([*map(str, command)], cwd=cwd, capture_output=True, text=True)
 
 
-def planned(recipe: str, *words: object) -> dict[str, list[str]]:
+def settings(recipe: str, preset: str) -> dict[str, Any]:
+    return runs.settings(run(recipe, "--preset", preset, "--settings").stdout)
+
+
+def planned(recipe: str, *words: object, cwd: Path = ROOT) -> dict[str, list[str]]:
     """Return the command of each step of a dry run."""
-    process = run(recipe, *words, "--output", "OUT", "--dry-run")
+    process = run(recipe, *words, "--output", "OUT", "--dry-run", cwd=cwd)
     assert process.returncode == 0, process.stderr
     lines = process.stdout.splitlines()
     pairs = pairwise(lines)

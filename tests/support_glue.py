@@ -1,4 +1,4 @@
-"""Provide what the tests of GLUE share: handwritten files in the published formats, and a model to fine-tune.
+"""Provide what the tests of GLUE share: the files of data_bin_scripts/glue/published, which have the published formats.
 
 PYTEST_DONT_REWRITE: it is imported before it is named as a plugin.
 """
@@ -13,107 +13,23 @@ from typing import Any
 import prepare_glue
 from support_scripts import symbols
 
-PARSES = ("(w1)", "(w2)", "(w3)", "(w4)")
-MNLI = ("index", "promptID", "pairID", "genre", "sentence1_binary_parse", "sentence2_binary_parse")
-MNLI += ("sentence1_parse", "sentence2_parse", "sentence1", "sentence2")
-#: For each task: file, header (empty if there is none), rows.
-FILES: dict[str, dict[str, list[tuple[str, ...]]]] = {
-    "CoLA": {
-        "train.tsv": [("gj04", "1", "", "w1 w2"), ("gj04", "0", "*", 'w2 " w1'), ("gj04", "1", "", "w3")],
-        "dev.tsv": [("gj04", "1", "", "w4"), ("gj04", "0", "*", "w5 w1")],
-        "test.tsv": [("index", "sentence"), ("0", "w1"), ("1", "w6")],
-    },
-    "SST-2": {
-        "train.tsv": [("sentence", "label"), ("w1 w2 ", "0"), ("w3 ", "1")],
-        "dev.tsv": [("sentence", "label"), ("w4", "1")],
-        "test.tsv": [("index", "sentence"), ("0", "w1"), ("1", "w2")],
-    },
-    "MRPC": {
-        "train.tsv": [
-            ("\ufeffQuality", "#1 ID", "#2 ID", "#1 String", "#2 String"),
-            ("1", "7", "8", "w1 w2", "w1 w2 w3"),
-            ("0", "9", "10", 'w1 "w2', "w4"),
-        ],
-        "dev.tsv": [("\ufeffQuality", "#1 ID", "#2 ID", "#1 String", "#2 String"), ("1", "1", "2", "w5", "w5")],
-        "test.tsv": [("index", "#1 ID", "#2 ID", "#1 String", "#2 String"), ("0", "3", "4", "w6", "w7")],
-    },
-    "STS-B": {
-        "train.tsv": [
-            (
-                "index",
-                "genre",
-                "filename",
-                "year",
-                "old_index",
-                "source1",
-                "source2",
-                "sentence1",
-                "sentence2",
-                "score",
-            ),
-            ("0", "main", "MSRvid", "2012test", "0001", "none", "none", "w1", "w2", "5.000"),
-            ("1", "main", "MSRvid", "2012test", "0002", "none", "none", "w1", "w3", "0.250"),
-        ],
-        "dev.tsv": [("index", "sentence1", "sentence2", "score"), ("0", "w1", "w1", "3.4")],
-        "test.tsv": [("index", "sentence1", "sentence2"), ("0", "w1", "w4")],
-    },
-    "QQP": {
-        "train.tsv": [
-            ("id", "qid1", "qid2", "question1", "question2", "is_duplicate"),
-            ("133273", "213221", "213222", "w1", "w2", "0"),
-            ("402555", "536040", "536041", "w3", "w3", "1"),
-        ],
-        "dev.tsv": [("id", "qid1", "qid2", "question1", "question2", "is_duplicate"), ("5", "1", "2", "w4", "w4", "1")],
-        "test.tsv": [("id", "question1", "question2"), ("0", "w1", "w1"), ("1", "w2", "w1")],
-    },
-    "MNLI": {
-        "train.tsv": [
-            (*MNLI, "label1", "gold_label"),
-            ("0", "1", "1n", "fiction", *PARSES, "w1 w2", "w1", "neutral", "neutral"),
-            ("1", "1", "1e", "fiction", *PARSES, "w1 w2", "w2", "entailment", "entailment"),
-            ("2", "1", "1c", "fiction", *PARSES, "w1", "w3", "contradiction", "contradiction"),
-        ],
-        "dev_matched.tsv": [
-            (*MNLI, "label1", "label2", "gold_label"),
-            ("0", "1", "1n", "fiction", *PARSES, "w1", "w5", "entailment", "neutral", "neutral"),
-        ],
-        "dev_mismatched.tsv": [
-            (*MNLI, "label1", "gold_label"),
-            ("0", "1", "1n", "letters", *PARSES, "w1", "w6", "entailment", "entailment"),
-        ],
-        "test_matched.tsv": [MNLI, ("0", "1", "1n", "fiction", *PARSES, "w1", "w7")],
-        "test_mismatched.tsv": [MNLI, ("9847", "1", "1n", "letters", *PARSES, "w1", "w8")],
-        "AX.tsv": [("index", "sentence1", "sentence2"), ("0", "w1", "w9"), ("1", "w2", "w9")],
-    },
-    "QNLI": {
-        "train.tsv": [
-            ("index", "question", "sentence", "label"),
-            ("0", "w1", "w2", "entailment"),
-            ("1", "w3", "w4", "not_entailment"),
-        ],
-        "dev.tsv": [("index", "question", "sentence", "label"), ("0", "w5", "w6", "not_entailment")],
-        "test.tsv": [("index", "question", "sentence"), ("0", "w1", "w2")],
-    },
-    "RTE": {
-        "train.tsv": [
-            ("index", "sentence1", "sentence2", "label"),
-            ("0", "w1", "w2", "not_entailment"),
-            ("1", "w3", "w3", "entailment"),
-        ],
-        "dev.tsv": [("index", "sentence1", "sentence2", "label"), ("0", "w5", "w6", "entailment")],
-        "test.tsv": [("index", "sentence1", "sentence2"), ("0", "w1", "w2")],
-    },
-}
+PUBLISHED = Path(__file__).parent / "data_bin_scripts" / "glue" / "published"
+Rows = list[tuple[str, ...]]
+#: The rows of each handwritten file, by task and name.
+FILES: dict[str, dict[str, Rows]] = {}
+for _path in sorted(PUBLISHED.glob("*/*.tsv")):
+    _lines = _path.read_text(encoding="utf-8").split("\n")[:-1]
+    FILES.setdefault(_path.parent.name, {})[_path.name] = [tuple(line.split("\t")) for line in _lines]
 
 
-def write(folder: Path, name: str, rows: list[tuple[str, ...]]) -> Path:
+def write(folder: Path, name: str, rows: Rows) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     text = "".join("\t".join(row) + "\n" for row in rows).encode()
     (folder / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
     return folder / name
 
 
-def task_files(folder: Path, task: str, *, packed: bool = False, **changed: list[tuple[str, ...]]) -> Path:
+def task_files(folder: Path, task: str, *, packed: bool = False, **changed: Rows) -> Path:
     """Write GLUE's files for a task; `train=ROWS` and so on replace the handwritten rows."""
     for name, rows in FILES[task].items():
         content = changed.get(name.removesuffix(".tsv"), rows)

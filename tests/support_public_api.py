@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import importlib
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -88,13 +87,11 @@ def encodings() -> str:
     from fairseq_posenc.core.options import describe
     from fairseq_posenc.encodings import get, names
 
-    lines = []
-    for name in names():
-        described = [(option["name"], option["default"], option["choices"]) for option in describe(get(name).Options)]
-        options = [
-            f"{key}={default}" + (f" of {', '.join(choices)}" if choices else "") for key, default, choices in described
-        ]
-        lines += under(name, options)
+    def text(option: dict[str, Any]) -> str:
+        choices = f" of {', '.join(option['choices'])}" if option["choices"] else ""
+        return f"{option['name']}={option['default']}{choices}"
+
+    lines = [line for name in names() for line in under(name, map(text, describe(get(name).Options)))]
     return section("--pos-enc and --pos-enc-args", lines)
 
 
@@ -143,44 +140,11 @@ def flags(parser: argparse.ArgumentParser) -> list[str]:
     return sorted(found)
 
 
-class Found(BaseException):
-    """Carry the parser of a command out of the command."""
-
-
-@contextmanager
-def parsers_found() -> Iterator[None]:
-    """Make every parser raise `Found` in place of parsing."""
-
-    def found(self: argparse.ArgumentParser, *arguments: Any, **more: Any) -> None:
-        raise Found(self)
-
-    with patch.object(argparse.ArgumentParser, "parse_args", found):
-        yield
-
-
 def commands() -> str:
     """Return a section with the flags of each command of `python -m fairseq_posenc`."""
     from fairseq_posenc.__main__ import COMMANDS
 
-    return section(
-        "python -m fairseq_posenc",
-        [
-            line
-            for name, (module, _) in COMMANDS.items()
-            for line in under(name, flags(parser_of(importlib.import_module(f"fairseq_posenc.{module}").main)))
-        ],
-    )
-
-
-def parser_of(main: Callable[[list[str]], Any]) -> argparse.ArgumentParser:
-    """Return the parser with which a command reads its command line."""
-    with parsers_found():
-        try:
-            main([])
-        except Found as found:
-            parser: argparse.ArgumentParser = found.args[0]
-            return parser
-    raise AssertionError(f"{main.__module__} parses no command line")
+    return programs("python -m fairseq_posenc", {name: f"fairseq_posenc.{own[0]}" for name, own in COMMANDS.items()})
 
 
 def scripts() -> str:
@@ -188,9 +152,18 @@ def scripts() -> str:
     folder = ROOT / "data-bin-scripts"
     sys.path.insert(0, str(folder))
     paths = [path for path in sorted(folder.glob("*.py")) if "parse_args(" in path.read_text(encoding="utf-8")]
-    mains = {path.name: importlib.import_module(path.stem).main for path in paths}
-    lines = [line for name, main in mains.items() for line in under(name, flags(parser_of(main)))]
-    return section("data-bin-scripts", lines)
+    return programs("data-bin-scripts", {path.name: path.stem for path in paths})
+
+
+def programs(title: str, modules: dict[str, str]) -> str:
+    """Return a section with the flags that the function `main` of each module reads."""
+    lines = []
+    for name, module in modules.items():
+        parse = patch.object(argparse.ArgumentParser, "parse_args", autospec=True, side_effect=SystemExit)
+        with parse as called, suppress(SystemExit):
+            importlib.import_module(module).main([])
+        lines += under(name, flags(called.call_args.args[0]))
+    return section(title, lines)
 
 
 def recipes() -> Iterator[str]:
@@ -215,20 +188,6 @@ def text() -> str:
     """Return the whole list."""
     sections = [*modules(), encodings(), *plugin(), commands(), scripts(), *recipes()]
     return "\n\n".join(sections) + "\n"
-
-
-def bound(path: Path) -> set[str]:
-    """Return the public names of a module: what it defines and, in a package, what it takes from its own modules."""
-    names: set[str] = set()
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names |= {target.id for target in targets if isinstance(target, ast.Name)}
-        elif isinstance(node, ast.ImportFrom) and node.level and path.name == "__init__.py":
-            names |= {alias.asname or alias.name for alias in node.names}
-    return {name for name in names if not name.startswith("_")}
 
 
 if __name__ == "__main__":

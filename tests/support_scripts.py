@@ -1,19 +1,16 @@
-"""Run the data scripts in this process or in a shell, and read what they wrote.
-
-PYTEST_DONT_REWRITE: it asserts nothing.
-"""
+"""Run the data scripts in this process, in forks or in a shell, and read what they wrote."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import random
-import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import count
+from multiprocessing import get_context
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,43 +63,34 @@ def symbols(prefix: Path, dictionary: Path) -> list[list[str]]:
     return [[known[number] for number in dataset[index].tolist()] for index in range(len(dataset))]
 
 
-def is_begun(output: Path) -> bool:
-    """Return whether a run for this output was ended in its work, so that another run continues it."""
-    return output.with_name(f"{output.name}.partial").joinpath("identity.json").exists()
+def kill_until_it_ends(main: Callable[[list[str]], int], words: Sequence[object]) -> int:
+    """Run a script in forks until one ends, and return how many were killed.
 
-
-def kill_often(
-    start: Callable[[], subprocess.Popen[str]],
-    output: Path,
-    moments: tuple[float, float],
-    seed: int,
-    ended: Callable[[], None],
-) -> None:
-    """Kill a run three times at random moments of its work, each time in the run that continues the killed one.
-
-    Args:
-        start: Function that starts the run.
-        output: Folder that the run writes.
-        moments: Earliest and latest moment of an idle machine, in seconds after the start. Moments are counted from
-            the first output of a run, and come earlier after a run that ended before.
-        seed: Seed of the moments.
-        ended: Function that checks the output of a run that ended before its moment; such a moment is repeated.
+    The first fork is killed when it is about to give its first complete file its name, the second at its second file,
+    and so on. Each fork continues what the killed ones have left.
     """
-    generator, hits, longest = random.Random(seed), 0, moments[1] - moments[0]
-    while hits < 3:
-        process = start()
-        while process.poll() is None and not is_begun(output):
-            time.sleep(0.01)
-        try:
-            process.wait(generator.uniform(0, longest))
-        except subprocess.TimeoutExpired:
-            process.kill()
-        if process.wait() not in (0, -signal.SIGKILL):
-            raise RuntimeError(f"the run failed before it was killed: {process.stdout and process.stdout.read()}")
-        if output.exists():
-            longest /= 2
-            ended()
-            shutil.rmtree(output)
-            shutil.rmtree(output.with_name(f"{output.name}.partial"), ignore_errors=True)  # if killed in its removal
-        else:
-            hits += is_begun(output)
+    context = get_context("fork")
+    for number in count(1):
+        process = context.Process(target=_killed_at, args=(number, main, [str(word) for word in words]))
+        process.start()
+        wait([process.sentinel])  # its workers have it, too, so they have also ended
+        process.join()
+        if process.exitcode != -signal.SIGKILL:
+            assert process.exitcode == 0
+            break
+    return number - 1
+
+
+def _killed_at(number: int, main: Callable[[list[str]], int], words: list[str]) -> None:
+    own, files, replace = os.getpid(), get_context("fork").Value("i", 0), os.replace
+
+    def replace_or_die(source: Path, target: Path) -> None:
+        with files.get_lock():
+            files.value += 1
+            if files.value == number:
+                os.kill(own, signal.SIGKILL)
+                signal.pause()  # a worker ends together with its main process
+        replace(source, target)
+
+    os.replace = replace_or_die  # type: ignore[assignment]
+    sys.exit(main(words))

@@ -1,159 +1,96 @@
 """Run commands in forks of a process that has imported torch and fairseq, which saves four seconds per command.
 
-A fork gets the command's own folder, environment, files and arguments, and imports the plugin itself. What depends on
-the order of imports, on spawned processes or on a missing package needs a real process.
-PYTEST_DONT_REWRITE: the forks run this file too.
+A fork gets the command's own folder, environment, files, arguments and path, and imports the plugin itself. What
+depends on the order of imports, on spawned processes or on a missing package needs a real process.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import gc
-import importlib
-import json
 import logging
 import os
 import random
 import runpy
-import select
-import signal
-import socket
-import struct
 import subprocess
 import sys
 import tempfile
-import traceback
+import threading
 from collections.abc import Mapping, Sequence
+from multiprocessing import get_context, set_start_method
+from multiprocessing.connection import Connection, Listener
+from multiprocessing.reduction import DupFd, recv_handle
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 
-PRELOADED = ["torch", "fairseq", "sacrebleu", "scipy.stats", "matplotlib.pyplot", "sentencepiece"]
-PRELOADED += [f"fairseq_cli.{name}" for name in ("train", "generate", "interactive", "validate", "eval_lm")]
-PRELOADED += ["fairseq_cli.preprocess"]
-LONGEST = 1 << 17  # bytes of a request: the arguments and the environment
-SERVER = "SUPPORT_WARM_SERVER"  # variable with the number of the open socket of the process that forks
+CLIS = [f"fairseq_cli.{name}" for name in ("train", "generate", "interactive", "validate", "eval_lm", "preprocess")]
+FORKS = get_context("forkserver")
+FORKS.set_forkserver_preload(
+    ["torch", "fairseq", "sacrebleu", "scipy.stats", "matplotlib.pyplot", "sentencepiece", *CLIS]
+)
 PROGRAMS = ["train", "generate", "interactive", "validate", "preprocess"]
+#: A program of `shell`, which asks for a fork that gets its files.
 PROGRAM = """\
 #!{python} -P
-import sys
-sys.path.insert(0, {folder!r})
-import support_warm
-sys.exit(support_warm.Fork([{program!r}, *sys.argv[1:]], stdin=0, stdout=1, stderr=2).wait())
+import os, sys
+from multiprocessing.connection import Client
+from multiprocessing.reduction import send_handle
+with Client({address!r}) as tests:
+    tests.send(([{program!r}, *sys.argv[1:]], os.getcwd(), dict(os.environ)))
+    for number in range(3):
+        send_handle(tests, number, None)
+    sys.exit(tests.recv())
 """
-NUMBER = struct.Struct("i")
 
 
-# -- the process that forks ---------------------------------------------------------------------------------
+class File:
+    """Hand an open file to a fork."""
+
+    def __init__(self, file: IO[Any] | int) -> None:
+        self.number = file if isinstance(file, int) else file.fileno()
+
+    def __getstate__(self) -> Any:
+        return DupFd(self.number)
+
+    def __setstate__(self, handed: Any) -> None:
+        self.number = handed.detach()
 
 
-def serve(control: socket.socket) -> list[str] | None:
-    """Fork for each request until the tests end. Return the command in each fork, and None at the end."""
-    for module in PRELOADED:
-        importlib.import_module(module)
+@functools.cache
+def path_of_python() -> list[str]:
+    """Return the path of a new Python without PYTHONPATH. The tests have a longer one."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    command = [sys.executable, "-P", "-c", "import sys; print(*sys.path, sep='\\n')"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def execute(words: list[str], folder: str, environment: dict[str, str], path: list[str], files: list[File]) -> None:
+    """Run `-m MODULE ARGUMENTS` or `SCRIPT ARGUMENTS` in a fork, as Python would."""
+    for number, file in enumerate(files):
+        os.dup2(file.number, number)
+    sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115  multiprocessing has closed it
     for module in [name for name in sys.modules if name.startswith("fairseq_cli")]:
         del sys.modules[module]  # because these modules set up logging when they are imported
     logging.root.handlers.clear()
     gc.freeze()
-    while True:
-        request, files, _, _ = socket.recv_fds(control, LONGEST, 4)
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        if not request:
-            return None
-        if os.fork() == 0:
-            control.close()
-            return forked(json.loads(request), *files)
-        for file in files:
-            os.close(file)
-
-
-def forked(request: dict[str, Any], stdin: int, stdout: int, stderr: int, told: int) -> list[str]:
-    """Fork once more. This process waits and reports the exit status; the new process returns the command."""
-    if pid := os.fork():
-        wait_for(pid, told)
-    for number, file in enumerate((stdin, stdout, stderr)):
-        os.dup2(file, number)
-        os.close(file)
-    os.close(told)
-    os.environ.clear()
-    os.environ.update(request["environment"])
-    os.chdir(request["folder"])
-    sys.path[:0] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     random.seed()
-    command: list[str] = request["command"]
-    return command
-
-
-def wait_for(pid: int, told: int) -> NoReturn:
-    os.write(told, NUMBER.pack(pid))
-    _, status = os.waitpid(pid, 0)
-    os.write(told, NUMBER.pack(os.waitstatus_to_exitcode(status)))
-    os._exit(0)
-
-
-def execute(command: list[str]) -> None:
-    """Run `-m MODULE ARGUMENTS` or `SCRIPT ARGUMENTS`, as Python would."""
-    os.execvp = become  # type: ignore[assignment]
-    if command[0] == "-m":
-        sys.argv = command[1:]
-        sys.path.insert(0, os.getcwd())
-        runpy.run_module(command[1], run_name="__main__", alter_sys=True)
+    set_start_method("fork", force=True)  # for the workers that load data
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    first = folder if words[0] == "-m" else str(Path(words[0]).resolve().parent)
+    sys.path[:] = [first, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep)), *path]
+    if words[0] == "-m":
+        sys.argv = words[1:]
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
     else:
-        sys.argv = command
-        sys.path.insert(0, str(Path(command[0]).resolve().parent))
-        runpy.run_path(command[0], run_name="__main__")
-
-
-def become(_: str, command: list[str]) -> NoReturn:
-    """Replace this command by another command of Python."""
-    execute(arguments_of(command) or sys.exit(f"no command of Python: {command}"))
-    sys.exit()
-
-
-# -- the tests' side ----------------------------------------------------------------------------------------
-
-
-@functools.cache
-def server() -> tuple[subprocess.Popen[bytes] | None, socket.socket]:
-    """Start the process that forks. It ends when the socket is closed, so at the latest when this process ends.
-
-    The programs of `shell` use the process of the tests that started them.
-    """
-    if number := os.environ.get(SERVER):
-        return None, socket.socket(fileno=int(number))
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    command = [sys.executable, "-P", __file__, str(theirs.fileno())]
-    options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, env=environment, pass_fds=[theirs.fileno()], **options)
-    theirs.close()
-    return process, ours
-
-
-def stop() -> None:
-    """End the process that forks, if there is one, and wait, so that its time counts for the tests."""
-    if server.cache_info().currsize:
-        process, control = server()
-        control.shutdown(socket.SHUT_RDWR)  # closing is not enough: a worker of a DataLoader may hold a copy
-        if process:
-            process.wait()
-
-
-def arguments_of(command: Sequence[str]) -> list[str] | None:
-    """Return the argument of `execute` for a command of Python, and None for other commands."""
-    program, *words = command
-    if Path(program).name.startswith("fairseq-"):
-        return [*command]
-    if program == sys.executable and words and words[0] != "-c":
-        return words
-    return None
+        sys.argv = words
+        runpy.run_path(words[0], run_name="__main__")
 
 
 class Fork:
-    """Run a command of Python in a fork, with the parts of `subprocess.Popen` that tests and recipes use."""
+    """Run a command of Python in a fork, with the parts of `subprocess.Popen` that tests use."""
 
     def __init__(
         self,
@@ -165,58 +102,29 @@ class Fork:
         stdout: IO[Any] | int = subprocess.DEVNULL,
         stderr: IO[Any] | int = subprocess.DEVNULL,
     ) -> None:
-        arguments = arguments_of(command)
-        assert arguments is not None, f"no command of Python: {command}"
-        request = {"command": arguments, "folder": str(cwd or Path.cwd()), "environment": dict(env or os.environ)}
-        self.returncode: int | None = None
-        self.told, told = os.pipe()
+        words = [*command[1:]] if command[0] == sys.executable else [*command]
         with open(os.devnull, "r+b") as nothing:
-            files = [nothing if file == subprocess.DEVNULL else file for file in (stdin, stdout, stderr)]
-            numbers = [file if isinstance(file, int) else file.fileno() for file in files]
-            socket.send_fds(server()[1], [json.dumps(request).encode()], [*numbers, told])
-        os.close(told)
-        self.pid = self._number()
+            files = [File(nothing if file == subprocess.DEVNULL else file) for file in (stdin, stdout, stderr)]
+            arguments = (words, str(cwd or Path.cwd()), dict(env or os.environ), path_of_python(), files)
+            self.process = FORKS.Process(target=execute, args=arguments)
+            self.process.start()
 
-    def _number(self) -> int:
-        return int(NUMBER.unpack(os.read(self.told, NUMBER.size))[0])
-
-    def poll(self) -> int | None:
-        return self.wait(0) if self.returncode is not None or select.select([self.told], [], [], 0)[0] else None
+    @property
+    def returncode(self) -> int | None:
+        return self.process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
+        self.process.join(timeout)
         if self.returncode is None:
-            if not select.select([self.told], [], [], timeout)[0]:
-                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
-            self.returncode = self._number()
-            os.close(self.told)
+            raise subprocess.TimeoutExpired(str(self.process.pid), timeout or 0)
         return self.returncode
 
     def kill(self) -> None:
-        self._signal(signal.SIGKILL)
-
-    def terminate(self) -> None:
-        self._signal(signal.SIGTERM)
-
-    def _signal(self, number: int) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def __enter__(self) -> Fork:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.wait()
-
-
-def popen(command: Sequence[str], *, pass_fds: Sequence[int] = (), **options: Any) -> Any:
-    """Start a command as `subprocess.Popen` does, in a fork if it is one of Python."""
-    if arguments_of(command) is None:
-        return subprocess.Popen(command, pass_fds=pass_fds, **options)
-    return Fork(command, **options)
+        self.process.kill()
 
 
 def run(
-    command: Sequence[Any], *, input: str = "", timeout: float = 200, **options: Any
+    command: Sequence[Any], *, input: str = "", timeout: float = 600, **options: Any
 ) -> subprocess.CompletedProcess[str]:
     """Run a command of Python to its end and return its output, as `subprocess.run` does."""
     words = [str(word) for word in command]
@@ -234,7 +142,7 @@ def run(
 
 
 def shell(
-    script: str, programs: Path, *, cwd: Path, env: Mapping[str, str] = os.environ, timeout: float = 200
+    script: str, programs: Path, *, cwd: Path, env: Mapping[str, str] = os.environ, timeout: float = 600
 ) -> subprocess.CompletedProcess[str]:
     """Run a bash script that stops at its first error; its `fairseq-*` commands run in forks.
 
@@ -242,35 +150,32 @@ def shell(
         programs: New folder for the programs that stand in for those of fairseq.
     """
     programs.mkdir()
+    listener = Listener(family="AF_UNIX")
     for name in PROGRAMS:
         path = programs / f"fairseq-{name}"
         program = str(Path(sys.prefix) / "bin" / path.name)
-        path.write_text(PROGRAM.format(python=sys.executable, folder=str(Path(__file__).parent), program=program))
+        path.write_text(PROGRAM.format(python=sys.executable, address=listener.address, program=program))
         path.chmod(0o755)
-    control = server()[1].fileno()
-    variables = {**env, SERVER: str(control), "PATH": f"{programs}{os.pathsep}{env['PATH']}"}
+    threading.Thread(target=_listen, args=(listener,), daemon=True).start()
     command = ["bash", "-euo", "pipefail", "-c", script]
+    variables = {**env, "PATH": f"{programs}{os.pathsep}{env['PATH']}"}
     options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "check": False}
-    return subprocess.run(command, cwd=cwd, env=variables, pass_fds=[control], timeout=timeout, **options)
+    return subprocess.run(command, cwd=cwd, env=variables, timeout=timeout, **options)
 
 
-def finish(command: list[str]) -> NoReturn:
-    """Execute the command and exit like Python, but without freeing modules, which would take longer."""
-    status = 0
-    try:
-        execute(command)
-    except SystemExit as stop:
-        status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-        if isinstance(stop.code, str):
-            print(stop.code, file=sys.stderr)
-    except BaseException:  # noqa: BLE001  (a command may end in any way)
-        traceback.print_exc()
-        status = 1
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
+def _listen(listener: Listener) -> None:
+    while True:  # until the tests end
+        threading.Thread(target=_answer, args=(listener.accept(),), daemon=True).start()
 
 
-if __name__ == "__main__" and (command := serve(socket.socket(fileno=int(sys.argv[1])))):
-    finish(command)
+def _answer(program: Connection) -> None:
+    """Run the command of a program of `shell` in a fork, and tell the program its exit status."""
+    with program:
+        words, folder, environment = program.recv()
+        files = [recv_handle(program) for _ in range(3)]
+        process = Fork(
+            words, cwd=folder, env=environment, **dict(zip(("stdin", "stdout", "stderr"), files, strict=True))
+        )
+        for file in files:
+            os.close(file)
+        program.send(process.wait())

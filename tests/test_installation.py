@@ -73,7 +73,7 @@ def run(
     """Run `python -m fairseq_posenc` as after an installation, but without site-packages, so without torch."""
     program = PROGRAM.format(installation=INSTALLATIONS[installation], before=before)
     command = [sys.executable, "-S", "-c", program, str(folders["clone"]), str(folders[folder]), *arguments]
-    return subprocess.run(command, env=clean(), capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, env=clean(), capture_output=True, text=True, check=False)
 
 
 def clean(**more: str) -> dict[str, str]:
@@ -88,9 +88,10 @@ def import_check(finished: subprocess.CompletedProcess[str]) -> dict[str, str]:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 @pytest.mark.parametrize("installation", INSTALLATIONS)
-def test_doctor_fails_if_the_clone_is_imported_instead_of_the_package(
+def test_the_path_is_that_of_the_package_and_doctor_fails_if_the_clone_is_imported(
     installation: str, folder: str, folders: dict[str, Path]
 ) -> None:
+    assert run(installation, folders, folder, "path").stdout == f"{ROOT / NAME}\n"
     finished = run(installation, folders, folder, "doctor", "--json")
     check = import_check(finished)
     assert (check["status"] == "fail") == ((installation, folder) == ("finder", "parent")), check
@@ -98,6 +99,7 @@ def test_doctor_fails_if_the_clone_is_imported_instead_of_the_package(
         assert finished.returncode == 1
         assert f"gives a folder without its code ({folders['clone']})" in check["found"]
         assert check["mend"].startswith("run make setup")
+        assert "doctor" in run(installation, folders, folder, "--help").stdout
 
 
 def test_doctor_checks_the_current_folder_although_it_runs_from_the_package(folders: dict[str, Path]) -> None:
@@ -118,18 +120,6 @@ def test_commands_refuse_in_one_line(command: str, folders: dict[str, Path]) -> 
     problem = f"import fairseq_posenc gives a folder without its code ({folders['clone']})"
     assert line.startswith(f"error: in {folders['parent']}, {problem}")
     assert "python -m fairseq_posenc doctor" in line
-
-
-@pytest.mark.parametrize("folder", FOLDERS)
-@pytest.mark.parametrize("installation", INSTALLATIONS)
-def test_the_path_is_that_of_the_package_everywhere(installation: str, folder: str, folders: dict[str, Path]) -> None:
-    assert run(installation, folders, folder, "path").stdout == f"{ROOT / NAME}\n"
-
-
-def test_help_works_everywhere(folders: dict[str, Path]) -> None:
-    finished = run("finder", folders, "parent", "--help")
-    assert finished.returncode == 0
-    assert "doctor" in finished.stdout
 
 
 def test_the_import_of_this_process_is_the_package() -> None:
@@ -193,7 +183,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
     offline = ("--no-index", "--no-deps", "--no-build-isolation", "--ignore-installed", "--disable-pip-version-check")
     install = [str(python), "-m", "pip", "install", *offline, "--editable", str(folders["clone"])]
     tools = clean(PYTHONPATH=sysconfig.get_path("purelib"), PIP_CONFIG_FILE=os.devnull)
-    subprocess.run(install, env=tools, check=True, capture_output=True, timeout=120)
+    subprocess.run(install, env=tools, check=True, capture_output=True)
     return python, folders
 
 
@@ -208,7 +198,7 @@ def test_an_editable_installation_is_found_from_everywhere(
 
     def output(*command: str | Path) -> str:
         return subprocess.run(
-            [python, *command], env=clean(), cwd=folders[folder], capture_output=True, text=True, check=True, timeout=60
+            [python, *command], env=clean(), cwd=folders[folder], capture_output=True, text=True, check=True
         ).stdout
 
     script = tmp_path / "spawned.py"
@@ -242,18 +232,10 @@ def test_fairseq_finds_an_editable_installation_from_everywhere(
 
     def run_here(*command: str) -> subprocess.CompletedProcess[str]:
         whole = [python, "-m", *command]
-        return subprocess.run(whole, env=clean(), cwd=folders[folder], capture_output=True, text=True, timeout=120)
+        return subprocess.run(whole, env=clean(), cwd=folders[folder], capture_output=True, text=True)
 
     user_dir = user_dir or run_here(NAME, "path").stdout.strip()
     trained = run_here("fairseq_cli.train", "--user-dir", user_dir, *TRAINING)
     assert trained.returncode == 0, trained.stderr[-2000:]
     assert "done training" in trained.stdout + trained.stderr
     assert import_check(run_here(NAME, "doctor", "--json"))["status"] == "ok"
-
-
-@pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="tests run outside of a virtual environment")
-def test_the_programs_of_the_environment_are_found_without_activating_it() -> None:
-    collect = "import os, shutil, sys; import conftest; print(shutil.which('fairseq-train'), os.environ['VIRTUAL_ENV'])"
-    bare = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(Path(__file__).parent)}
-    ran = subprocess.run([sys.executable, "-c", collect], env=bare, capture_output=True, text=True, check=True)
-    assert ran.stdout.split() == [f"{sys.prefix}/bin/fairseq-train", sys.prefix]

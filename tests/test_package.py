@@ -34,14 +34,6 @@ print(len(names()), fairseq_posenc.__version__)
 """
 
 
-def test_the_version_stands_in_one_place() -> None:
-    assert "__version__" in (ROOT / "setup.py").read_text(encoding="utf-8")
-    asked = [sys.executable, "setup.py", "--version"]
-    told = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
-    cited = re.findall(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
-    assert [told, *cited] == [fairseq_posenc.__version__] * 2
-
-
 def test_the_citation_has_the_papers_that_are_compared() -> None:
     cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     with (ROOT / "fairseq_posenc" / "papers" / "citations.toml").open("rb") as file:
@@ -58,6 +50,11 @@ def setup_arguments(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(setuptools, "find_packages", lambda **_: [])
     runpy.run_path(str(ROOT / "setup.py"))
     return arguments
+
+
+def test_the_version_stands_in_one_place(setup_arguments: dict[str, Any]) -> None:
+    cited = re.findall(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    assert [setup_arguments["version"], *cited] == [fairseq_posenc.__version__] * 2
 
 
 def names_of(requirements: list[str]) -> set[str]:
@@ -83,16 +80,15 @@ def test_training_needs_no_packages_of_the_scores(setup_arguments: dict[str, Any
     scores = names_of(setup_arguments["extras_require"]["scores"])
     assert scores == {"sacrebleu", "scikit-learn", "scipy", "rapidfuzz"}
     assert scores <= names_of(setup_arguments["extras_require"]["recipes"])
+    # fastBPE needs a compiler.
+    assert [name for name, packages in setup_arguments["extras_require"].items() if "fastBPE" in packages] == [
+        "fastbpe"
+    ]
     of_fairseq = {"fairseq", "fairseq_cli", "omegaconf", "hydra"}
     # export-hf imports this file only if transformers is installed.
     files = {*(ROOT / "fairseq_posenc").rglob("*.py")} - {ROOT / "fairseq_posenc" / "hub" / "transformers_models.py"}
     imported = {name for file in files for name in imported_at_once(ast.parse(file.read_text("utf-8")))}
     assert imported - sys.stdlib_module_names - needed - of_fairseq == set()
-
-
-def test_no_extra_requires_fastbpe_which_needs_a_compiler(setup_arguments: dict[str, Any]) -> None:
-    extras = setup_arguments["extras_require"]
-    assert [name for name, packages in extras.items() if "fastBPE" in packages] == ["fastbpe"]
 
 
 def test_the_pythons_that_are_tested_are_the_same_everywhere(setup_arguments: dict[str, Any]) -> None:

@@ -235,7 +235,10 @@ _stop() {
       sleep 0.1
     done
   done
-  [[ -n $_model ]] || echo "interrupted. Run the same command again to continue." >&2
+  if [[ -z $_model ]]; then # commands inside of $( ), which bash does not list among its jobs, end by themselves
+    exec {_lock}>&- && flock --wait 10 "$output/.lock" true || true
+    echo "interrupted. Run the same command again to continue." >&2
+  fi
   exit 143
 }
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -80,19 +80,9 @@ def step_of(peer: Peer, setting: Setting) -> Step:
     """Return a step of another package's layer."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        layer = LAYERS[peer.name](Size(setting.dim, setting.heads, setting.length, setting.batch, setting.device))
+        layer = LAYERS[peer.name](setting)
     layer.module.to(setting.device, setting.dtype).train(setting.mode == "train")
     return step_on(setting.random(setting.batch, setting.length, setting.dim), layer.run, layer.module)
-
-
-class Size(NamedTuple):
-    """Hold the sizes of a layer and of its input, and the device."""
-
-    dim: int
-    heads: int
-    length: int
-    batch: int
-    device: torch.device
 
 
 @dataclass(frozen=True)
@@ -103,7 +93,7 @@ class Layer:
     run: Callable[[Tensor], Tensor]
 
 
-def _fairseq_config(size: Size) -> Any:
+def _fairseq_config(size: Setting) -> Any:
     from fairseq.models.transformer import TransformerConfig
 
     config = TransformerConfig()
@@ -115,7 +105,7 @@ def _fairseq_config(size: Size) -> Any:
     return config
 
 
-def fairseq_encoder(size: Size) -> Layer:
+def fairseq_encoder(size: Setting) -> Layer:
     """Build fairseq's encoder layer.
 
     The layer encodes no positions, because fairseq's models add positions at the input.
@@ -126,13 +116,13 @@ def fairseq_encoder(size: Size) -> Layer:
     return Layer(module, lambda x: module(x.transpose(0, 1), None).transpose(0, 1))
 
 
-def bert(kind: str) -> Callable[[Size], Layer]:
+def bert(kind: str) -> Callable[[Setting], Layer]:
     """Return a function that builds Hugging Face's BERT layer with the position encoding `kind`.
 
     `kind` is relative_key (Shaw et al.) or relative_key_query (method 4 of Huang et al.).
     """
 
-    def build(size: Size) -> Layer:
+    def build(size: Setting) -> Layer:
         from transformers import BertConfig
         from transformers.models.bert.modeling_bert import BertLayer
 
@@ -143,7 +133,7 @@ def bert(kind: str) -> Callable[[Size], Layer]:
     return build
 
 
-def deberta_v2(size: Size) -> Layer:
+def deberta_v2(size: Setting) -> Layer:
     """Build a layer with the settings of DeBERTa v2 and v3.
 
     Distances are grouped into 256 buckets. The relative vectors are layer-normalised, and are projected by the same
@@ -167,7 +157,7 @@ def deberta_v2(size: Size) -> Layer:
     return Layer(module, lambda x: module(x, allowed)[0])
 
 
-def t5(size: Size) -> Layer:
+def t5(size: Setting) -> Layer:
     """Build T5's first layer, which computes the position bias that a T5 model uses in all layers."""
     from transformers import T5Config
     from transformers.models.t5.modeling_t5 import T5Block
@@ -179,7 +169,7 @@ def t5(size: Size) -> Layer:
     return Layer(module, lambda x: module(x, cache_position=columns)[0])
 
 
-def xlnet(size: Size) -> Layer:
+def xlnet(size: Setting) -> Layer:
     """Build a whole XLNet model of one layer, because the model, not the layer, computes the relative sinusoids."""
     from transformers import XLNetConfig, XLNetModel
 
@@ -189,10 +179,10 @@ def xlnet(size: Size) -> Layer:
     return Layer(module, lambda x: module(inputs_embeds=x)[0])
 
 
-def x_transformers(**options: bool) -> Callable[[Size], Layer]:
+def x_transformers(**options: bool) -> Callable[[Setting], Layer]:
     """Return a function that builds an encoder layer of x-transformers with these options."""
 
-    def build(size: Size) -> Layer:
+    def build(size: Setting) -> Layer:
         from x_transformers import Encoder
 
         dim, heads = size.dim, size.heads
@@ -202,7 +192,7 @@ def x_transformers(**options: bool) -> Callable[[Size], Layer]:
     return build
 
 
-def _sizes(size: Size) -> dict[str, Any]:
+def _sizes(size: Setting) -> dict[str, Any]:
     return {
         "hidden_size": size.dim,
         "num_attention_heads": size.heads,
@@ -212,7 +202,7 @@ def _sizes(size: Size) -> dict[str, Any]:
     }
 
 
-LAYERS: dict[str, Callable[[Size], Layer]] = {
+LAYERS: dict[str, Callable[[Setting], Layer]] = {
     "fairseq": fairseq_encoder,
     "bert-relative-key": bert("relative_key"),
     "bert-relative-key-query": bert("relative_key_query"),

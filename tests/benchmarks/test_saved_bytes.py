@@ -56,15 +56,17 @@ def of_peer(name: str) -> int:
     peer = next(peer for peer in peers.PEERS if peer.name == name)
     if reason := peer.missing():
         pytest.skip(reason)
-    size = peers.Size(SETTING.dim, SETTING.heads, SETTING.length, SETTING.batch, SETTING.device)
-    layer = peers.LAYERS[name](size)
+    layer = peers.LAYERS[name](SETTING)
     layer.module.to(SETTING.dtype).train()
     x = SETTING.random(SETTING.batch, SETTING.length, SETTING.dim).requires_grad_()
     return kept(lambda: layer.run(x), list(layer.module.parameters()))
 
 
-@pytest.mark.parametrize("path", ["explicit", "compiled"])
-@pytest.mark.parametrize("encoding", PAIRS)
+CASES = [(encoding, "explicit") for encoding in PAIRS] + [("m4", "compiled"), ("t5", "compiled")]
+LONG = [pytest.param(encoding, "compiled", marks=pytest.mark.long) for encoding in ("shaw", "m3")]
+
+
+@pytest.mark.parametrize(("encoding", "path"), CASES + LONG)
 def test_a_layer_keeps_at_most_what_its_counterpart_keeps(encoding: str, path: str) -> None:
     assert of_ours(encoding, path) <= of_peer(PAIRS[encoding])
 

@@ -22,10 +22,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -40,82 +39,26 @@ from tests.benchmarks.steps import Subject
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ("stock", "none", "shaw", "shaw[clip=64]", "m4[clip=64]", "t5", "rope", "m3", "deberta")
 KEYS, COLUMNS = ("task", "model", "updates"), ("task", "model", "words/s", "relative", "peak GiB", "loss", "path")
-#: Models with which fairseq-generate translates, and the updates of their training.
-TRANSLATORS, TRANSLATOR_UPDATES = ("stock", "none", "shaw[clip=64]"), 6
-#: Task, model, another model, and the least share of its words per second on a GPU.
-GOALS = (
-    ("masked-lm", "shaw[clip=64]", "none", 0.8),
-    *(("translation", model, "stock", 0.7) for model in MODELS if model not in ("stock", "m3")),
-)
 WORDS, LINES = 30_000, 6_000
 COMMON = """--optimizer adam --lr 1e-4 --lr-scheduler fixed --clip-norm 1.0 --seed 1 --num-workers 0 --log-format json
     --disable-validation --no-progress-bar""".split()
 
 
-@dataclass(frozen=True)
-class Task:
-    """Describe how a kind of model is trained, with fairseq's own model and with this plugin's.
-
-    Args:
-        stock, ours: Name of the architecture, fairseq's and this plugin's.
-        flags: Flags of fairseq-train on every device.
-        base: Flags on a GPU, which set the size of a batch.
-        tiny: Flags on a CPU, which also make the model small.
-        task, task_of_ours: Flags that choose the task of fairseq's model and of ours.
-    """
-
-    stock: str
-    ours: str
-    flags: str
-    base: str
-    tiny: str
-    task: str
-    task_of_ours: str = ""
-
-    def arguments(self, model: str, data: Path, on_gpu: bool) -> list[str]:
-        """Return the arguments of fairseq-train for a model."""
-        flags = f"{self.flags} {self.base if on_gpu else self.tiny} {'--bf16' if on_gpu else '--cpu'}"
-        if model == "stock":
-            return [str(data), "--arch", self.stock, *f"{self.task} {flags}".split(), *COMMON]
-        words = [*f"{self.task_of_ours or self.task} {flags}".split(), *COMMON, "--pos-enc", model]
-        return [str(data), "--arch", self.ours, *words]
+TASKS: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
-TINY_ENCODER = "--encoder-layers 2 --encoder-embed-dim 32 --encoder-ffn-embed-dim 32 --encoder-attention-heads 2"
-TINY_DECODER = TINY_ENCODER.replace("encoder", "decoder")
-TASKS = {
-    "translation": Task(
-        "transformer",
-        "posenc_transformer",
-        "--share-decoder-input-output-embed --criterion label_smoothed_cross_entropy --label-smoothing 0.1",
-        "--max-tokens 8192",
-        f"--max-tokens 300 {TINY_ENCODER} {TINY_DECODER}",
-        "--task translation -s a -t b",
-    ),
-    "masked-lm": Task(
-        "roberta_base",
-        "posenc_roberta_base",
-        "--criterion masked_lm",
-        "--max-positions 512 --batch-size 32",
-        f"--max-positions 512 --batch-size 2 {TINY_ENCODER}",
-        "--task masked_lm --sample-break-mode none --tokens-per-sample 512 --mask-prob 0.15",
-    ),
-    "lm-memory": Task(
-        "transformer_lm",
-        "posenc_transformer_lm",
-        "--criterion cross_entropy --share-decoder-input-output-embed",
-        "--batch-size 60",
-        f"--batch-size 4 {TINY_DECODER}",
-        "--task language_modeling --sample-break-mode none --tokens-per-sample 150",
-        "--task posenc_lm_memory --tokens-per-sample 150 --mem-length 150",
-    ),
-}
+def arguments(task: Mapping[str, str], model: str, data: Path, on_gpu: bool) -> list[str]:
+    """Return the arguments of fairseq-train for a model."""
+    flags = f"{task['flags']} {task['base' if on_gpu else 'tiny']} {'--bf16' if on_gpu else '--cpu'}"
+    if model == "stock":
+        return [str(data), "--arch", task["stock"], *f"{task['task']} {flags}".split(), *COMMON]
+    words = f"{task.get('task_of_ours', task['task'])} {flags}".split()
+    return [str(data), "--arch", task["ours"], *words, *COMMON, "--pos-enc", model]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Train the models, and print a table or JSON."""
     args = _parsed(argv)
-    started = time.monotonic()
     results = Results(args.output, "models", machine(torch.device(args.device)), KEYS)
     plan = [(task, model) for task in args.tasks for model in args.models]
     plan = [pair for pair in plan if not results.has(_key(*pair, args.updates))]
@@ -124,20 +67,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.compile:
             compile_first(plan, data, args)
         for task, model in plan:
-            if time.monotonic() - started > args.seconds:
-                print(f"{task} {model} is left for the next call: --seconds is over", file=sys.stderr)
-                continue
             print(f"{task} {model}", file=sys.stderr, flush=True)
-            results.add(trained(task, model, data, args, args.updates))
-        translators = [model for model in TRANSLATORS if "translation" in args.tasks and model in args.models]
-        for model in translators:
-            if not results.has(_key("generate", model, TRANSLATOR_UPDATES)):
-                results.add(generate(model, data, args))
+            results.add(trained(task, model, data, args))
     _relate(results)
     table = results.table(COLUMNS)
     print(json.dumps(results.rows, indent=1) if args.json else table)
     problems = [f"{row['task']} {row['model']}: {row['error']}" for row in results.rows if row["error"]]
-    problems += too_slow(results.rows) if args.on_gpu else []
     for words in problems:
         print(words, file=sys.stderr)
     return int(bool(problems))
@@ -154,7 +89,6 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--models", nargs="+", metavar="NAME", default=list(MODELS), help=f"Default: {' '.join(MODELS)}.")
     add("--updates", type=int, metavar="N", help="Updates of each model. Default: 90 on a GPU, 6 on a CPU.")
     add("--compile", type=int, metavar="N", help="Compile in N processes before anything is measured.")
-    add("--seconds", type=float, default=float("inf"), metavar="S", help="Begin no model after this time.")
     add("--json", action="store_true", help="Print one JSON list of flat objects and nothing else.")
     add("--output", type=Path, metavar="DIR", help="Folder for models.jsonl and models.md.")
     args = command.parse_args(argv)
@@ -182,9 +116,9 @@ def write_texts(folder: Path) -> Path:
         dictionary.save(str(folder / name))
     random = torch.Generator().manual_seed(0)
     lengths = (torch.randn(LINES, generator=random).mul(0.6).add(3.2).exp().long().clamp(2, 200)).tolist()
-    for name in ("train", "train.a-b.a", "train.a-b.b", "test.a-b.a", "test.a-b.b"):
+    for name in ("train", "train.a-b.a", "train.a-b.b"):
         builder = make_builder(str(folder / f"{name}.bin"), "mmap", len(dictionary))
-        for length in lengths[: 64 if name.startswith("test") else None]:
+        for length in lengths:
             words = torch.randint(4, len(dictionary), (length,), generator=random)
             builder.add_item(torch.cat([words, torch.tensor([dictionary.eos()])]).int())
         builder.finalize(str(folder / f"{name}.idx"))
@@ -203,24 +137,23 @@ def compile_first(plan: Sequence[tuple[str, str]], data: Path, args: argparse.Na
         list(pool.map(run, [pair for pair in plan if pair[1] != "stock"]))
 
 
-def trained(task: str, model: str, data: Path, args: argparse.Namespace, updates: int, *more: str) -> dict[str, Any]:
+def trained(task: str, model: str, data: Path, args: argparse.Namespace) -> dict[str, Any]:
     """Train a model in this process, and return its row."""
     torch._dynamo.reset()
     gc.collect()
     if args.on_gpu:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-    every = max(1, updates // 9)
-    words = [*TASKS[task].arguments(model, data, args.on_gpu), "--max-update", str(updates)]
-    words += ["--log-interval", str(every), *(more or ("--no-save",))]
+    words = [*arguments(TASKS[task], model, data, args.on_gpu), "--user-dir", str(ROOT / "fairseq_posenc"), "--no-save"]
+    words += ["--max-update", str(args.updates), "--log-interval", str(max(1, args.updates // 9))]
     with _logged() as log:
-        error = _error_of(["fairseq-train", "--user-dir", str(ROOT / "fairseq_posenc"), *words])
+        error = _error_of(words)
     lines = [json.loads(line) for line in re.findall(r'\{"epoch".*"train_inner".*\}|\{"epoch".*\}', log.getvalue())]
     lines = [line for line in lines if "wps" in line and "num_updates" in line]
-    speeds = [float(line["wps"]) for line in lines if int(line["num_updates"]) > updates // 3]
+    speeds = [float(line["wps"]) for line in lines if int(line["num_updates"]) > args.updates // 3]
     path = re.findall(r"attention path of .*?: (.*)", log.getvalue())
     return {
-        **_key(task, model, updates),
+        **_key(task, model, args.updates),
         "words/s": statistics.median(speeds) if speeds else None,
         "peak GiB": torch.cuda.max_memory_allocated() / 2**30 if args.on_gpu else None,
         "loss": float(lines[-1]["loss"]) if lines else None,
@@ -244,14 +177,13 @@ def _logged() -> Iterator[io.StringIO]:
         root.setLevel(level)
 
 
-def _error_of(argv: list[str]) -> str:
-    """Run one of fairseq's commands in this process, and return its error or an empty text."""
-    from fairseq_cli import generate, train
+def _error_of(words: list[str]) -> str:
+    """Run fairseq-train in this process, and return its error or an empty text."""
+    from fairseq_cli import train
 
-    main = {"fairseq-train": train.cli_main, "fairseq-generate": generate.cli_main}[argv[0]]
     try:
-        with mock.patch.object(sys, "argv", argv), contextlib.redirect_stdout(sys.stderr):
-            main()
+        with mock.patch.object(sys, "argv", ["fairseq-train", *words]), contextlib.redirect_stdout(sys.stderr):
+            train.cli_main()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the result
         return f"{type(error).__name__}: {error}"
     return ""
@@ -259,36 +191,6 @@ def _error_of(argv: list[str]) -> str:
 
 def _key(task: str, model: str, updates: int) -> dict[str, Any]:
     return dict(zip(KEYS, (task, model, updates), strict=True))
-
-
-def generate(model: str, data: Path, args: argparse.Namespace) -> dict[str, Any]:
-    """Train a model for a few updates, translate with it twice, and return the second speed that fairseq logs.
-
-    Torch compiles in the first translation.
-    """
-    folder, updates = data / f"model-{TRANSLATORS.index(model)}", TRANSLATOR_UPDATES
-    trained("translation", model, data, args, updates, "--save-dir", str(folder), "--no-epoch-checkpoints")
-    words = [str(data), "--task", "translation", "-s", "a", "-t", "b", "--path", str(folder / "checkpoint_last.pt")]
-    words += "--gen-subset test --beam 4 --min-len 50 --max-len-b 50 --quiet --scoring sacrebleu".split()
-    words += ["--user-dir", str(ROOT / "fairseq_posenc"), "--fp16" if args.on_gpu else "--cpu"]
-    for _ in range(2):
-        with _logged() as log:
-            error = _error_of(["fairseq-generate", *words])
-        speed = re.findall(r"Translated .*, ([\d.]+) tokens/s", log.getvalue())
-    error = error or ("" if speed else "fairseq-generate logged no speed")
-    row = {**dict.fromkeys(COLUMNS), **_key("generate", model, updates), "words/s": None, "error": error}
-    return {**row, "words/s": float(speed[-1])} if speed else row
-
-
-def too_slow(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the goals for a GPU that are missed."""
-    speed = {(row["task"], row["model"]): row["words/s"] for row in rows}
-    misses = []
-    for task, model, base, goal in GOALS:
-        own, other = speed.get((task, model)), speed.get((task, base))
-        if own and other and own < goal * other:
-            misses.append(f"{task} {model}: {own / other:.2f} of the words per second of {base}, goal {goal}")
-    return misses
 
 
 def _relate(results: Results) -> None:

@@ -9,14 +9,13 @@ import os
 import random
 import stat
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import prepare_parallel
 import pytest
 from parallel import parts
-from support_scripts import DATA, SCRIPTS, Ended, Runs, hashes, kill_often
+from support_scripts import DATA, SCRIPTS, Ended, Runs, hashes, kill_until_it_ends
 
 GOOD = ("the dog ran .", "der Hund lief .")
 
@@ -75,6 +74,11 @@ def test_the_first_broken_rule_counts_and_names_the_line(
     assert f"| train | {step} | 1 | 2 |" in (parallel.output / "report.md").read_text()
 
 
+def test_a_pair_at_the_limits_is_kept(parallel: Parallel) -> None:
+    assert parallel.clean([("a b c", "d")], "--ratio", 3, "--longest-words", 3).status == 0
+    assert parallel.text("train") == [("a b c", "d")]
+
+
 def test_text_is_normalised_and_limits_can_be_switched_off(parallel: Parallel) -> None:
     pair = ("Cafe\u0301\x07\x0cx \u2028 y", "a")
     assert parallel.clean([pair, pair], "--ratio", 0, "--duplicates", "keep").status == 0
@@ -84,21 +88,15 @@ def test_text_is_normalised_and_limits_can_be_switched_off(parallel: Parallel) -
 
 
 def test_processes_and_kills_do_not_change_the_bytes(parallel: Parallel, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = [*map(str, parallel.words(pairs(50_000)))]
+    words = [*map(str, parallel.words(pairs(20_000)))]
     assert parallel.run(*words).status == 0
     expected = hashes(parallel.output)
-    monkeypatch.setattr(parts, "CHUNK", 7_000)
+    monkeypatch.setattr(parts, "CHUNK", 3_000)
     assert parallel.run(*words, "--workers", 3, output=parallel.folder / "three").status == 0
     assert hashes(parallel.folder / "three") == expected
     killed = parallel.folder / "killed"
-    command = [sys.executable, str(SCRIPTS / "prepare_parallel.py"), *words, "--workers", "2", "--output", str(killed)]
-
-    def check() -> None:
-        assert hashes(killed) == expected
-
-    kill_often(lambda: subprocess.Popen(command, stdout=subprocess.DEVNULL), killed, (0.3, 1.5), 1, check)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    check()
+    assert kill_until_it_ends(parallel.main, [*words, "--workers", 2, "--output", killed]) > 4
+    assert hashes(killed) == expected
     assert "is already complete" in parallel.run(*words).out
     assert "was not made from this text with these options" in parallel.run(*words, "--limit", 1).error
 

@@ -29,10 +29,9 @@ def finished_jobs() -> list[dict[str, str]]:
     return [dict(word.split("=", 1) for word in line.split(" ") if "=" in word) for line in lines]
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait until a condition is true; the test's timeout ends what hangs."""
     while not condition():
-        assert time.monotonic() < deadline, "the condition did not become true in time"
         time.sleep(0.2)
 
 
@@ -124,7 +123,7 @@ def test_a_training_run_goes_on_after_its_job_ended_early(output: Path, attempt:
     process = attempt_until_checkpoint()
     process.terminate()
     process.communicate()
-    wait_until(lambda: not queued(TRAINING), 30)
+    wait_until(lambda: not queued(TRAINING))
 
     process = attempt()
     printed, _ = process.communicate()

@@ -93,6 +93,9 @@ def test_a_window_holds_the_answer_and_as_much_as_there_is_room_for(seed: int) -
     assert size == min(longest, len(words) + len(text.split()) + 3)
     assert cut.windowed == (len(cut.context) < len(words))
     assert text in " ".join(cut.context) or len(text.split()) > len(cut.context)
+    begin = words.index(cut.context[0])
+    before, after = first - begin, begin + len(cut.context) - first - len(text.split())
+    assert not begin or cut.context[-1] == words[-1] or after - before in (0, -1)  # in the middle
     assert " ".join(cut.context) in context
 
 

@@ -56,6 +56,7 @@ def test_windows_are_of_the_questions(data: Path) -> None:
 
 def test_long_contexts_overlap_and_processes_change_no_byte(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared, "CHUNK", 2)
+    monkeypatch.setattr(s.prepare_spans, "BERT_LENGTH", 40)
     source, file = place / "plain" / "checkpoint.pt", s.written(place / "long.json", s.squad(9, 3, 40, without=True))
     options = ["--version", "2.0", "--length", 20, "--stride", 5, "--longest-question", 2, "--separators", 1]
     words = ["--checkpoint", source, "--train", file, "--eval", f"dev={file}.copy.json", *options]
@@ -64,7 +65,7 @@ def test_long_contexts_overlap_and_processes_change_no_byte(place: Path, monkeyp
     assert hashes(one) == hashes(three)
     counts = spans.record(one)["splits"]["train"]
     assert (counts["questions"], counts["in several windows"], counts["without answer"]) == (9, 9, 3)
-    assert counts["answers given back"] == 6
+    assert (counts["answers given back"], counts["sequences over 512 pieces"]) == (6, 9)
     rows, texts = spans.rows(one, "train"), spans.contexts(one, "train")
     assert {row.question for row in rows if row.start} == {0, 1, 3, 4, 6, 7}
     for number, text in enumerate(texts):
@@ -154,6 +155,8 @@ def test_bad_questions_are_counted_named_and_refused(place: Path, capsys: pytest
     assert len(lines) == 8  # a question whose only answer is nowhere has two problems
     assert {"bad.json: article 6, paragraph 1 (5)"} == {line["where"] for line in lines if line["id"] == "q4.5"}
     assert any("'answer_start' is None, but must be a number" in line["what"] for line in lines)
+    assert run(place, "--eval", place / "bad.json") == 1
+    assert "valid: 2 x misplaced answer, refused: q4.0, q4.1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("how", "left"), [("skip", 2), ("repair", 3)])

@@ -6,7 +6,6 @@ import json
 import random
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -18,30 +17,22 @@ pytest.importorskip("fairseq")
 
 import prepare_glue
 from integration import support
+from support_dry_run import ROOT
+from support_dry_run import run as recipe
 from support_exchange import imported, random_model, saved
 from support_glue import prepare, task_files
 
 from fairseq_posenc.papers.reading import every, figures
 from recipes.lib.finetuning import baselines, builtin, check, evaluate, published, schedule, sentences, tasks
 from recipes.lib.finetuning.columns import main_columns, more_columns, xnli_splits
-from recipes.lib.finetuning.table import Outcome, Trial, counted
+from recipes.lib.finetuning.table import Outcome, Table, Trial, counted
 
-ROOT = Path(__file__).resolve().parents[3]
-GLUE = ROOT / "recipes" / "finetune_glue" / "run.sh"
 M4M = "M4M/RoBERTa-base;M4M/roberta-base;M4M/from roberta-base"
 
 
 def run(module: ModuleType, *words: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["x", *map(str, words)])
     module.main()
-
-
-def refused(script: Path, *words: object) -> str:
-    """Return the error with which a recipe ends before its first step."""
-    process = subprocess.run([str(script), *map(str, words)], cwd=ROOT, capture_output=True, text=True)
-    assert process.returncode == 1
-    assert "..." not in process.stdout
-    return process.stderr
 
 
 # --- a run on invented rows
@@ -155,14 +146,8 @@ def test_models_that_are_not_there_are_refused_with_the_command_that_pretrains_t
     (tmp_path / "run" / "checkpoints" / "m4.s1").mkdir(parents=True)
     (tmp_path / "run" / "checkpoints" / "m4.s1" / "checkpoint_last.pt").write_text("")
     command = "recipes/pretrain_mlm/run.sh --preset m4m-small --pos-enc"
-    message = refused(GLUE, *words, tmp_path / "run")
-    assert (
-        f"the run has no model with the encoding m4[share=none]. To pretrain models: {command} 'm4[share=none]'"
-        in message
-    )
-    assert "names 3 models for 2 encodings" in refused(GLUE, *words, "a.pt,b.pt,c.pt")
-    assert "names 0 models for 2 encodings (m4,m4[share=none]). " in refused(GLUE, *words, "")
-    assert "Give --learning-rates" in refused(GLUE, *words, "a.pt", "--train.lr", 1)
+    problem = f"the run has no model with the encoding m4[share=none]. To pretrain models: {command} 'm4[share=none]'"
+    assert problem in recipe("finetune_glue", *words, tmp_path / "run").stderr
 
 
 # --- choosing
@@ -190,6 +175,16 @@ def outcomes(**scores: tuple[float | None, ...]) -> list[Outcome]:
 def test_the_best_median_is_chosen(scores: dict[str, Any], best: str) -> None:
     (groups,) = evaluate.groups(outcomes(**scores)).values()
     assert evaluate.chosen(groups, "")[0].trial.hyperparameters == best
+
+
+def test_a_result_within_the_margin_of_the_best_baseline_is_named(tmp_path: Path) -> None:
+    baseline = {"scores": {"yes": {"valid": {"accuracy": 50.0}}}, "margins": {"valid": {"accuracy": 5.0}}}
+    (tmp_path / "baselines.json").write_text(json.dumps({"RTE": baseline}))
+    (tmp_path / "out").mkdir()
+    table = Table(tmp_path / "out", tmp_path, "")
+    for label, score in (("m4", 54.0), ("t5", 56.0)):
+        table.add("RTE", label, outcomes(a=(score,)))
+    assert table.behind == ["m4 on RTE"]
 
 
 def test_diet_scores_qqp_by_accuracy() -> None:

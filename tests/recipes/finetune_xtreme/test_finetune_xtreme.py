@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +11,14 @@ import pytest
 pytest.importorskip("fairseq")
 
 import support_squad as s
+from support_dry_run import planned, run, values
 
 from fairseq_posenc.metrics import squad
 from recipes.lib.finetuning import baselines, published
 from recipes.lib.finetuning.columns import main_columns, more_columns
 from recipes.lib.finetuning.tasks import QUESTIONS
 
-ROOT = Path(__file__).resolve().parents[3]
-XTREME = ROOT / "recipes" / "finetune_xtreme" / "run.sh"
-
-
-def answer(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Print the commands of the preset small with these options."""
-    options = ("--output", "out", "--device", "cpu", "--pos-enc", "m4", "--dry-run")
-    command = [XTREME, "--preset", "small", "--pretrained", "m4.pt", *options, *words]
-    return subprocess.run([str(word) for word in command], cwd=cwd, capture_output=True, text=True)
+SMALL = ("--preset", "small", "--pretrained", "m4.pt", "--device", "cpu", "--pos-enc", "m4", "--tasks")
 
 
 @pytest.fixture
@@ -39,31 +31,34 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_without_english_questions_that_choose_the_last_checkpoint_is_scored(folder: Path) -> None:
-    process = answer("--tasks", "XQuAD", "--corpus", folder, cwd=folder)
-    (train,) = (line for line in process.stdout.splitlines() if line.startswith("fairseq-train"))
+    words = ("finetune_xtreme", *SMALL, "XQuAD", "--corpus", folder)
+    (train,) = (command for command in planned(*words, cwd=folder).values() if command[0] == "fairseq-train")
     assert "--disable-validation" in train
     assert "--best-checkpoint-metric" not in train
-    process = answer("--tasks", "XQuAD", "--corpus", folder, "--learning-rates", "1,2", cwd=folder)
-    assert "Choosing among several --learning-rates or --epochs needs English questions" in process.stderr
+    words = (*words, "--learning-rates", "1,2")
+    assert (
+        "Choosing among several --learning-rates or --epochs needs English questions" in run(*words, cwd=folder).stderr
+    )
     (folder / "squad" / "dev.json.gz").write_text("")
-    process = answer("--tasks", "XQuAD", "--corpus", folder, "--learning-rates", "1,2", cwd=folder)
-    trainings = [line for line in process.stdout.splitlines() if line.startswith("fairseq-train")]
-    assert ["--best-checkpoint-metric spans" in line for line in trainings] == [True, True]
-    (prepare,) = (line for line in process.stdout.splitlines() if "prepare_spans.py --train" in line)
-    assert "--eval squad/dev.json.gz" in prepare
-    assert "--without xquad=" in prepare  # nothing is trained or chosen by what is scored
+    commands = planned(*words, cwd=folder).values()
+    trainings = [command for command in commands if command[0] == "fairseq-train"]
+    assert [values(command, "--best-checkpoint-metric") for command in trainings] == [["spans"], ["spans"]]
+    (prepare,) = (command for command in commands if "--without" in command)
+    assert values(prepare, "--eval") == ["squad/dev.json.gz"]
+    assert values(prepare, "--without")[0].startswith("xquad=")  # nothing is trained or chosen by what is scored
 
 
 def test_one_model_answers_all_sets_in_the_languages_that_they_have(folder: Path) -> None:
-    words = ("--tasks", "XNLI,XQuAD,TyDiQA", "--languages", "en,fi,zh", "--corpus", folder)
-    lines = answer(*words, cwd=folder).stdout.splitlines()
-    assert sum(line.startswith("fairseq-train") for line in lines) == 2
-    languages = {line.split()[3]: line.split("--languages ")[1].split()[0] for line in lines if "--set" in line}
+    words = ("finetune_xtreme", *SMALL, "XNLI,XQuAD,TyDiQA", "--languages", "en,fi,zh", "--corpus", folder)
+    commands = planned(*words, cwd=folder).values()
+    assert sum(command[0] == "fairseq-train" for command in commands) == 2
+    sets = [command for command in commands if "--set" in command]
+    languages = {values(command, "--set")[0]: values(command, "--languages")[0] for command in sets}
     assert languages == {"xquad": "en,zh", "tydiqa": "en,fi"}
-    process = answer("--tasks", "MLQA", "--languages", "fi", "--corpus", folder, cwd=folder)
+    process = run("finetune_xtreme", *SMALL, "MLQA", "--languages", "fi", "--corpus", folder, "--dry-run", cwd=folder)
     assert "--languages fi: MLQA has only the languages en,ar,de,es,hi,vi,zh" in process.stderr
     assert "fairseq-train" not in process.stdout
-    process = answer("--tasks", "MLQA", "--corpus", folder / "xquad", cwd=folder)
+    process = run("finetune_xtreme", *SMALL, "MLQA", "--corpus", folder / "xquad", cwd=folder)
     assert "has train-v1.1.json or train.json. Give --train-file." in process.stderr
 
 

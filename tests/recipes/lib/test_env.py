@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-SHOW = 'source recipes/lib/env.sh; echo "$(command -v python)"; echo "$POSENC_ROOT $MALLOC_MMAP_THRESHOLD_"'
+SHOW = 'source recipes/lib/env.sh; command -v python; '
+SHOW += 'echo "$POSENC_ROOT $MALLOC_MMAP_THRESHOLD_ ${PYTHONDONTWRITEBYTECODE-unset}"'
 
 
 def fake_python(environment: Path, status: int = 0) -> Path:
@@ -34,34 +35,23 @@ def source(checkout: Path, active: Path | None = None, **env: str) -> subprocess
     return subprocess.run(command, cwd=checkout, env={"PATH": path, **env}, capture_output=True, text=True, check=False)
 
 
-def test_the_repositorys_environment_is_the_default(checkout: Path) -> None:
-    python = fake_python(checkout / ".venv")
-    shown, facts = source(checkout).stdout.splitlines()
-    assert shown == str(python)
-    assert facts == f"{checkout} 1073741824"
-
-
-def test_the_repositorys_environment_stores_compiled_modules(checkout: Path) -> None:
-    fake_python(checkout / ".venv")
-    command = ["bash", "-euc", 'source recipes/lib/env.sh; echo "${PYTHONDONTWRITEBYTECODE-unset}"']
-    env = {"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
-    assert subprocess.check_output(command, cwd=checkout, env=env, text=True) == "unset\n"
-
-
-@pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
-def test_an_active_environment_is_used(checkout: Path, tmp_path: Path, variable: str) -> None:
-    fake_python(checkout / ".venv")
-    python = fake_python(tmp_path / "mine")
-    assert source(checkout, tmp_path / "mine", **{variable: "x"}).stdout.splitlines()[0] == str(python)
-
-
 @pytest.mark.parametrize(
-    "env", [{"CONDA_PREFIX": "x", "CONDA_DEFAULT_ENV": "base"}, {"VIRTUAL_ENV": "x", "POSENC_USE_VENV": "1"}]
+    ("env", "is_mine"),
+    [
+        ({}, False),
+        ({"VIRTUAL_ENV": "x"}, True),
+        ({"CONDA_PREFIX": "x"}, True),
+        ({"CONDA_PREFIX": "x", "CONDA_DEFAULT_ENV": "base"}, False),
+        ({"VIRTUAL_ENV": "x", "POSENC_USE_VENV": "1"}, False),  # as make does
+    ],
 )
-def test_conda_base_and_make_do_not_count_as_active(checkout: Path, tmp_path: Path, env: dict[str, str]) -> None:
-    python = fake_python(checkout / ".venv")
-    fake_python(tmp_path / "mine")
-    assert source(checkout, tmp_path / "mine", **env).stdout.splitlines()[0] == str(python)
+def test_an_active_environment_is_used_and_otherwise_that_of_the_repository(
+    env: dict[str, str], is_mine: bool, checkout: Path, tmp_path: Path
+) -> None:
+    own, mine = fake_python(checkout / ".venv"), fake_python(tmp_path / "mine")
+    shown, facts = source(checkout, tmp_path / "mine", **env).stdout.splitlines()
+    assert shown == str(mine if is_mine else own)
+    assert facts == f"{checkout} 1073741824 unset"
 
 
 @pytest.mark.parametrize("status", [0, 1])
@@ -73,7 +63,8 @@ def test_without_fairseq_one_line_says_what_to_do(checkout: Path, tmp_path: Path
     assert len(result.stderr.splitlines()) == status
 
 
-def test_settings_of_the_user_are_kept(checkout: Path) -> None:
+def test_settings_of_the_user_are_kept_except_for_one_that_makes_python_slow(checkout: Path) -> None:
+    """Without stored compiled modules, every command would take seconds longer."""
     fake_python(checkout / ".venv")
-    facts = source(checkout, MALLOC_MMAP_THRESHOLD_="5").stdout.splitlines()[1]
-    assert facts == f"{checkout} 5"
+    facts = source(checkout, MALLOC_MMAP_THRESHOLD_="5", PYTHONDONTWRITEBYTECODE="1").stdout.splitlines()[1]
+    assert facts == f"{checkout} 5 unset"

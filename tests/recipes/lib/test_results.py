@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from recipes.lib import departures, report, runs
 from recipes.lib.significance import holm, interval, welch
 
 TOY = Path(__file__).parents[1] / "toy"
+REPORTS = tomllib.loads(Path(__file__).with_name("results.toml").read_text("utf-8"))["report"]
 SETTINGS = "recipe=toy\npreset=small\nprecision=auto\noutput=results/toy\nseeds=1,2\nrepeats=4\nbatches=2\n"
 SETTINGS += "train=(--lr 0.5 --max-tokens 8)\n"
 
@@ -81,13 +83,27 @@ def test_scores_over_seeds_have_an_interval_and_a_corrected_p_value(run: Run) ->
     assert "ignored" not in run.text
 
 
-def test_an_interval_ends_at_the_possible_scores(run: Run) -> None:
+@pytest.mark.parametrize("case", REPORTS, ids=lambda case: case["name"])
+def test_a_report_of_a_small_run(case: dict[str, Any], run: Run) -> None:
+    (run.folder / "settings.sh").write_text(SETTINGS.replace("1,2", case.get("seeds", "1,2")))
+    for model in case["models"]:
+        run.model(*model)
+    for name, text in case.get("files", {}).items():
+        (run.folder / name).write_text(text)
+    rows = run.report(*shlex.split(case["words"].replace("{folder}", str(run.folder))))
+    shown = [
+        {key: "–" if row[key] is None else row[key] for key in wanted}
+        for row, wanted in zip(rows, case["rows"], strict=True)
+    ]
+    assert shown == case["rows"]
+    assert [part for part in case.get("text", []) if part not in run.text] == []
+
+
+def test_an_interval_has_no_upper_end_if_lower_is_better(run: Run) -> None:
     for seed, value in enumerate([1.0, 99.0], 1):
         run.model("none", seed, {"accuracy": value})
-    assert run.report("--metric", "accuracy")[0]["accuracy, 95 % interval"] == [0, 100]
-    assert interval([1.0, 3.0], 0, float("inf")) == pytest.approx((0, 2 + stats.t.ppf(0.975, 1)))
     assert run.report("--metric", "accuracy", "--lower")[0]["accuracy, 95 % interval"][1] > 100
-    assert run.report("--metric", "accuracy", "--range=-50..60")[0]["accuracy, 95 % interval"] == [-50, 60]
+    assert interval([1.0, 3.0], 0, float("inf")) == pytest.approx((0, 2 + stats.t.ppf(0.975, 1)))
 
 
 def test_equal_and_single_scores_are_no_evidence() -> None:
@@ -95,65 +111,6 @@ def test_equal_and_single_scores_are_no_evidence() -> None:
     assert welch([1.0, 1.0], [1.0, 1.0]) == 1
     assert welch([1.0, 1.0], [2.0, 2.0]) is None
     assert holm([0.04, None, 0.01, 0.03]) == [0.06, None, 0.03, 0.06]
-
-
-def test_one_seed_shows_its_own_interval_and_a_warning(run: Run) -> None:
-    (run.folder / "settings.sh").write_text(SETTINGS.replace("1,2", "1"))
-    run.model("none", 1, {"BLEU": 20.5, "±": 1.25, "signature": "nrefs:1"})
-    run.report("--metric", "BLEU")
-    assert "| none | 20.50 ± 1.25 |" in run.text
-    assert "Results from one seed (seed 1): differences between rows may be chance" in run.text
-    assert "signature: `nrefs:1`" in run.text
-
-
-def test_the_median_and_the_largest_p_value_of_the_recipe(run: Run) -> None:
-    for seed, (value, p) in enumerate([(10, 0.5), (20, 0.01), (60, 0.1)], 1):
-        run.model("none", seed, {"score": value, "p": p})
-    [row] = run.report("--metric", "score", "--centre", "median", "--p", "p (paired bootstrap)=p")
-    assert (row["score"], row["mean"], row["p (paired bootstrap)"]) == (20, 30, 0.5)
-
-
-def test_items_are_columns_and_have_an_average(run: Run) -> None:
-    for item, value in {"RTE": 60.0, "MRPC": 80.0}.items():
-        run.model("none", 1, {"score": value}, item)
-        run.model("shaw", 1, {"score": value + 2} if item == "RTE" else "diverged at update 7", item)
-    rows = run.report("--metric", "score", "--average")
-    assert [(row["task"], row["encoding"], row["score"]) for row in rows] == [
-        ("RTE", "none", 60),
-        ("RTE", "shaw", 62),
-        ("MRPC", "none", 80),
-        ("MRPC", "shaw", None),
-        ("average", "none", 70),
-    ]
-    assert "| score | RTE | MRPC | average |" in run.text
-    assert "| shaw | 62.00 | – | – |" in run.text
-    assert "| MRPC | shaw | – | seed 1: diverged at update 7 |" in run.text
-
-
-def test_a_model_may_be_scored_on_several_items(run: Run) -> None:
-    run.model("none", 1, {"memory 0": {"perplexity": 40.0}})
-    run.model("xl", 1, {"memory 0": {"perplexity": 30.0}, "memory 150": {"perplexity": 25.0}})
-    run.model("rope", 1, "out of memory")
-    rows = run.report("--metric", "perplexity", "--item", "memory", "--lower")
-    known = [(row["memory"], row["encoding"]) for row in rows]
-    assert known == [
-        *(("memory 0", name) for name in ("none", "xl", "rope")),
-        ("memory 150", "xl"),
-        ("memory 150", "rope"),
-    ]
-    assert "perplexity (lower is better)" in run.text
-
-
-def test_baselines_details_and_notes(run: Run, tmp_path: Path) -> None:
-    run.model("none", 1, {"score": 50.0, "BLEU of 1-5 words": 10.0, "BLEU of 6-9 words": 12.5, "loss": 3.0})
-    (tmp_path / "b.json").write_text('{"majority": {"score": 33.3}}')
-    (tmp_path / "n.md").write_text("- 3 rows were cut\n")
-    words = ["--detail", "BLEU=BLEU of *", "--detail", "bits=loss", "--note", "One.", "--notes", str(tmp_path / "n.md")]
-    rows = run.report("--metric", "score", *words, "--baselines", str(tmp_path / "b.json"))
-    assert rows[1] == {"task": "", "model": "majority", "score": 33.3}
-    assert "| encoding | BLEU of 1-5 words | BLEU of 6-9 words | bits |" in run.text
-    assert "| majority | 33.30 |" in run.text
-    assert "One.\n\n- 3 rows were cut" in run.text
 
 
 PAPER = ["--metric", "BLEU", "--paper", "DIET", "--table", "Table 4", "--column", "ITEM"]
@@ -180,13 +137,6 @@ def test_a_papers_number_stands_beside_what_differs(run: Run, tmp_path: Path) ->
     assert "; ".join(differs) in run.text
 
 
-def test_a_papers_number_stands_beside_its_own_metric_only(run: Run) -> None:
-    run.model("gcdf", 1, {"ROUGE-L": 33.0, "BLEU-4": 5.0})
-    words = ["--metric", "ROUGE-L", "--metric", "BLEU-4", "--paper", "LFHC", "--column", "ROUGE-L=SQuAD"]
-    row = run.report(*words, "--like", "twice")[0]
-    assert (row["paper"], row["paper's BLEU-4"]) == (47.55, None)
-
-
 def test_only_a_run_without_differences_is_comparable(run: Run) -> None:
     settings = report.preset("twice")
     lines = [
@@ -202,15 +152,6 @@ def test_only_a_run_without_differences_is_comparable(run: Run) -> None:
     ]
     with pytest.raises(SystemExit, match="need --like PRESET"):
         run.report(*PAPER)
-
-
-def test_numbers_of_a_paper_that_the_recipe_found(run: Run, tmp_path: Path) -> None:
-    run.model("shaw", 1, {"F1": 80.0, "EM": 70.0}, "SQuAD")
-    (tmp_path / "p.json").write_text('{"SQuAD": {"shaw": {"F1": "81.25; 87.3 (roberta-base)", "EM": "75.1"}}}')
-    [row] = run.report(
-        "--metric", "F1", "--metric", "EM", "--paper-numbers", str(tmp_path / "p.json"), "--like", "smoke"
-    )
-    assert (row["paper"], row["paper's EM"]) == ("81.25; 87.3 (roberta-base)", "75.1")
 
 
 @pytest.mark.parametrize(

@@ -1,42 +1,28 @@
-"""Test the language model recipe: its text and memories, what it refuses, and the numbers of the paper."""
+"""Test the language model recipe: its text and memories, and the numbers of the paper."""
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support_dry_run import ROOT, planned, run, values
+import torch
+from support_dry_run import ROOT, planned, run, settings, values
 
 from fairseq_posenc.papers.reading import figures
-from recipes.lib import runs
 from recipes.lib.encodings import published
 
 RECIPE = "lm_wikitext103"
 PAPERS = sorted(path.stem for path in (ROOT / "recipes" / RECIPE / "conf").glob("wt103*.sh"))
 
 
-def settings(preset: str) -> dict[str, Any]:
-    return runs.settings(run(RECIPE, "--preset", preset, "--settings").stdout)
-
-
-@pytest.mark.parametrize("preset", PAPERS)
-def test_presets_have_the_settings_of_the_paper(preset: str) -> None:
-    """Compare with the settings in the LFHC/GCDF paper (Qu et al. 2021, Table 4)."""
-    theirs = {figure.row: figure.value for figure in figures("LFHC", table="Table 4", column="WT103")}
-    ours = settings(preset)
-    flags = ours["train"]
-    rows = {"lr": "lr rate", "clip-norm": "clip norm", "max-update": "maximum steps", "warmup-updates": "warmup steps"}
-    rows |= {"batch-size": "batch size", "validate-interval-updates": "eval interval"}
-    assert {flag: float(values(flags, f"--{flag}")[0]) for flag in rows} == {flag: theirs[rows[flag]] for flag in rows}
-    assert float(values(flags, "--dropout")[0]) == (0.1 if preset == "wt103-dropout01" else theirs["dropout"])
-    assert (ours["mem_train"], ours["mem_eval"], len(ours["seeds"].split(","))) == ("150", "150,640", 10)
-
-
 def test_every_model_of_the_paper_has_its_scores() -> None:
     """Shaw has a table per head. What the paper calls T5 has distances up to M; `t5` is not in the paper."""
-    text = ",".join(settings(preset)["pos_enc"] for preset in PAPERS)
+    text = ",".join(settings(RECIPE, preset)["pos_enc"] for preset in PAPERS)
     labels = set(re.findall(r"[^,\[]+(?:\[[^\]]*\])?", text))
     for memory in ("memory 150", "memory 640", "best"):
         numbers = {label: published(figures("LFHC", column=memory), label) for label in labels}
@@ -67,10 +53,31 @@ def test_types_are_those_of_a_prepared_dictionary(tmp_path: Path, types: int) ->
         assert "dict.txt has 5 word types. Give --types 5" in run(RECIPE, *words, "--dry-run").stderr
 
 
-def test_flags_that_a_setting_replaces_are_refused(tmp_path: Path) -> None:
-    for flag, setting in (("mem-length", "mem-train"), ("same-length", "eval-same-length")):
-        process = run(RECIPE, f"--train.{flag}", 8, "--output", tmp_path / "out")
-        assert (process.returncode, f"Give --{setting} instead" in process.stderr) == (1, True)
+def test_a_longer_memory_is_evaluated_in_short_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fairseq")
+    from recipes.lm_wikitext103 import evaluate
+
+    overrides: list[dict[str, Any]] = []
+
+    def load(path: Path, changed: dict[str, Any], *, cpu: bool) -> SimpleNamespace:
+        overrides.append(changed)
+        return SimpleNamespace(model=torch.nn.Linear(1, 1))
+
+    trained = {"cfg": SimpleNamespace(model=SimpleNamespace(pos_enc="xl", pos_enc_args=""))}
+    monkeypatch.setattr(evaluate.checkpoint_utils, "load_checkpoint_to_cpu", lambda path: trained)
+    monkeypatch.setattr(evaluate, "load", load)
+    monkeypatch.setattr(evaluate, "updates", lambda path: 3)
+    monkeypatch.setattr(evaluate, "evaluate", lambda *_: {"nats": 2.0, "tokens": 2, "words": 1})
+    words = "x --checkpoint C --data D --split S --streams 1 --length 150 --memories 150,640 --segment 64"
+    words += f" --same-length true --clamp 400 --output {tmp_path / 'scores.json'}"
+    monkeypatch.setattr("sys.argv", words.split())
+    evaluate.main()
+    names = ("eval_mem_length", "eval_segment_length", "same_length", "pos_enc_args")
+    assert [[changed.get(name) for name in names] for changed in overrides] == [
+        [150, 150, False, None],
+        [640, 64, True, "clamp=400"],
+    ]
+    assert json.loads((tmp_path / "scores.json").read_text())["best"]["per word"] == pytest.approx(math.exp(2))
 
 
 def test_the_largest_distance_is_set_for_encodings_that_have_one() -> None:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import prepare_questions
 import pytest
-from support_dry_run import LFHC_FLAGS
+from support_dry_run import planned, values
 
 from fairseq_posenc import metrics
-from fairseq_posenc.papers.reading import figures
 from recipes.lib import runs
-from recipes.lib.departures import flags
-from recipes.lib.encodings import published
 from recipes.lib.invented import questions as builtin
 from recipes.question_generation import score
 
-RUN = Path(__file__).parents[3] / "recipes" / "question_generation" / "run.sh"
 PIECES = "--bad repair --context sentence --length 64 --longest-answer 20 --limit 600 --limit-valid 60 --vocabulary 200"
 
 
@@ -120,31 +115,12 @@ def test_examples_stay_on_a_line_and_have_no_tags() -> None:
 # --- settings
 
 
-def printed(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([RUN, *arguments], capture_output=True, text=True)
-
-
-@pytest.mark.parametrize(("preset", "column"), [("paper", "SQuAD"), ("paper-cmrc", "CMRC")])
-def test_the_presets_are_the_papers(preset: str, column: str) -> None:
-    settings = runs.settings(printed("--preset", preset, "--settings").stdout)
-    paper = {figure.row: figure.value for figure in figures("LFHC", table="Table 4", column=column)}
-    train = flags(list(settings["train"]))
-    assert {row: float(train[flag]) for row, flag in LFHC_FLAGS.items()} == {row: paper[row] for row in LFHC_FLAGS}
-    assert train["total-num-update"] == train["max-update"]
-    for k in ("", "-k-shaw", "-k-lfhc"):
-        labels = runs.settings(printed("--preset", f"{preset}{k}", "--settings").stdout)["pos_enc"]
-        for label in str(labels).replace("],", "] ").replace("xl,", "xl ").split():
-            assert published(figures("LFHC", column=column), label), label
-
-
 def test_ones_own_files_and_prepared_questions(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("{}")
-    arguments = ["--corpus", str(tmp_path), "--output", str(tmp_path / "out"), "--dry-run"]
-    assert (
-        f"--train {tmp_path}/a.json --valid {tmp_path}/b.json" in printed(*arguments, "--sets", "a.json,b.json").stdout
-    )
-    assert "--sets is missing. Write TRAIN,VALID" in printed(*arguments, "--sets", "a.json").stderr
+    words = ("question_generation", "--corpus", tmp_path)
+    prepare = next(command for command in planned(*words, "--sets", "a.json,b.json").values() if "--valid" in command)
+    assert values(prepare, "--train") + values(prepare, "--valid") == [f"{tmp_path}/a.json", f"{tmp_path}/b.json"]
     (tmp_path / "questions.json").write_text("{}")
-    commands = printed(*arguments).stdout
-    assert "prepare_questions.py" not in commands
-    assert f"fairseq-train {tmp_path} " in commands
+    commands = planned(*words).values()
+    assert not [command for command in commands if "prepare_questions.py" in " ".join(command)]
+    assert ["fairseq-train", str(tmp_path)] in [command[:2] for command in commands]

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import prepare_text_classification
 import pytest
-from support_dry_run import LFHC_FLAGS
+from support_dry_run import planned
 
-from fairseq_posenc.papers.reading import figures
 from recipes.lib import runs
 from recipes.lib.departures import flags
 from recipes.text_classification import evaluate
-
-RUN = Path(__file__).parents[3] / "recipes" / "text_classification" / "run.sh"
-TASKS = ("IMDB", "SST-2", "SNLI", "QNLI", "QQP", "MNLI")
-
 
 # --- scores
 
@@ -45,6 +39,10 @@ def test_accuracy_by_length() -> None:
     known = rows("SST-2", {"test": [1, 1, 1, 0]})
     known.groups = [evaluate.group(length) for length in (300, 5, 6, 3)]
     assert known.by_length({"test": [1, 0, 1, 0]}) == {"1-5": 50, "6-10": 100, "201+": 100}
+
+
+def test_each_text_of_a_row_has_a_bag_of_its_own() -> None:
+    assert evaluate.bags([[[1, 1], [2]], [[0], [1]]], 3).toarray().tolist() == [[0, 1, 0, 0, 0, 1], [1, 0, 0, 0, 1, 0]]
 
 
 def write_glue(folder: Path) -> None:
@@ -106,19 +104,10 @@ def test_only_all_published_rows_are_the_papers() -> None:
 # --- settings
 
 
-def trainings(*arguments: str) -> list[dict[str, str]]:
+def trainings(*words: object) -> list[dict[str, str]]:
     """Return the flags of the trainings that a command line leads to."""
-    process = subprocess.run([RUN, "--dry-run", "--seeds", "1", *arguments], capture_output=True, text=True, check=True)
-    lines = (line for line in process.stdout.splitlines() if line.startswith("fairseq-train"))
-    return [flags(line.split()) for line in lines]
-
-
-def test_the_preset_paper_has_the_papers_values_for_each_task() -> None:
-    found = trainings("--preset", "paper", "--tasks", ",".join(TASKS), "--pos-enc", "xl")
-    for task, train in zip(TASKS, found, strict=True):
-        paper = {figure.row: figure.value for figure in figures("LFHC", table="Table 4", column=task)}
-        assert {row: float(train[flag]) for row, flag in LFHC_FLAGS.items()} == {row: paper[row] for row in LFHC_FLAGS}
-        assert train["total-num-update"] == train["max-update"]
+    commands = planned("text_classification", "--seeds", "1", *words).values()
+    return [flags(command) for command in commands if command[0] == "fairseq-train"]
 
 
 def test_pairs_begin_with_cls_and_have_segments() -> None:

@@ -24,7 +24,7 @@ esac
 model() {
   local name=$1 seed=$3 pos && mapfile -t pos < <(encoding "$2")
   train "$name" "$text" "${pos[@]}" --seed "$seed" "${train[@]}"
-  step "score:$name" "$output/scores/$name.json" python "$HERE/toy.py" score --share "$share" \
+  device_step "score:$name" "$output/scores/$name.json" python "$HERE/toy.py" score --share "$share" \
     --checkpoint "$output/checkpoints/$name/checkpoint_last.json" --output "$output/scores/$name.json"
 }
 mapfile -t items < <(split "$tasks")

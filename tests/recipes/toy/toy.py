@@ -2,7 +2,7 @@
 
 Tests choose with environment variables what goes wrong, and where; a place is the name of the file to write.
 TOY_STOP=PLACE writes to the named pipe TOY_PIPE and waits to be killed; TOY_FAIL=PLACE fails; TOY_FULL=PLACE finds the
-disk full; TOY_NAN=PLACE diverges; TOY_SAY=TEXT fails with a text.
+disk full; TOY_NAN=PLACE diverges; TOY_SAY=TEXT fails with a text; TOY_RISE=yes lets the loss rise.
 """
 
 from __future__ import annotations
@@ -59,8 +59,9 @@ def train(arguments: list[str]) -> None:
         if os.environ.get("TOY_NAN") == f"{folder.name}@{update}":
             print(f'x | ERROR | diverged | {{"num_updates": {update}, "loss": 1.5}}')
             raise FloatingPointError("the loss is not finite")
+        loss = 4 * update if os.environ.get("TOY_RISE") else 4 / update
         state = {"update": update, "weight": zlib.crc32(words, state["weight"])}
-        print(f'x | INFO | train_inner | {{"num_updates": {update}, "loss": {4 / update}, "wps": 10}}')
+        print(f'x | INFO | train_inner | {{"num_updates": {update}, "loss": {loss}, "wps": 10}}')
         print(f'x | INFO | valid | {{"valid_num_updates": {update}, "valid_loss": {5 / update}}}')
         checkpoint.with_suffix(".new").write_text(json.dumps(state))
         checkpoint.with_suffix(".new").rename(checkpoint)
@@ -75,6 +76,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int)
     parser.add_argument("--checkpoint", type=Path)
     parser.add_argument("--share", type=float)
+    parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
     if args.what == "words":

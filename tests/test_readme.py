@@ -11,7 +11,6 @@ from collections import Counter
 from pathlib import Path
 
 import blocks
-import pytest
 import torch
 
 from fairseq_posenc.commands.doctor.stack import TESTED_FAIRSEQ
@@ -19,7 +18,6 @@ from fairseq_posenc.core.families import FAMILIES
 from fairseq_posenc.encodings import get, names
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md")))]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TRANSLATION = (ROOT / "docs" / "translation.md").read_text(encoding="utf-8")
 PAPERS = tomllib.loads((ROOT / "fairseq_posenc" / "papers" / "citations.toml").read_text(encoding="utf-8"))
@@ -67,15 +65,10 @@ def test_every_score_in_the_readme_occurs_on_the_page_of_its_source() -> None:
     assert len(decimals(result)) > 20
     assert decimals(result) - {means_differ, seeds_differ} <= decimals(TRANSLATION)
     assert decimals("12.5 and 99.9 (0.12.3.1, https://x.org/2021.emnlp/) at 3.5") == {"12.5", "99.9", "3.5"}
-
-
-def test_the_readme_says_how_much_the_result_shows() -> None:
-    result = " ".join(section("A result").split())
-    assert "each encoding with two seeds" in result
-    assert "(11 epochs, one seed)" in result
-    assert "does not cover the variation between seeds" in result
+    text = " ".join(result.split())
     best = max(scores(), key=lambda name: scores()[name][-1])
-    assert f"`{best}` has the best mean" in result
+    limits = ("each encoding with two seeds", "(11 epochs, one seed)", "does not cover the variation between seeds")
+    assert [words for words in (*limits, f"`{best}` has the best mean") if words not in text] == []
 
 
 def test_the_readme_names_the_four_papers_with_links() -> None:
@@ -104,12 +97,6 @@ def test_the_readme_and_the_page_about_speed_agree_about_gpus() -> None:
     assert ("Nothing was measured on a GPU with the present code" in " ".join(README.split())) == unmeasured
 
 
-def test_the_first_training_comes_before_reports_and_benchmarks() -> None:
-    trained = README.index("fairseq-train ")
-    assert README.index("fairseq_posenc report") > trained
-    assert README.index("#measure-it-yourself") > trained
-
-
 def test_the_readme_states_no_number_of_encodings() -> None:
     """Nobody would correct the number when an encoding is added."""
     assert re.findall(r"\d+\s+(?:position\s+)?encodings", blocks.by_hand(README)) == []
@@ -126,48 +113,9 @@ def test_all_paths_in_the_readme_are_links() -> None:
     assert without_link("`docs/index.md`, [`docs/index.md`](docs/index.md), `results/x.md`") == ["docs/index.md"]
 
 
-def repeated_headings(text: str) -> list[str]:
-    """Return the headings that a page has more than once, so that links cannot tell them apart."""
-    headings = re.findall(r"^##+ .+", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE)
-    return [heading for heading, count in Counter(headings).items() if count > 1]
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_no_heading_occurs_twice(page: str) -> None:
-    assert repeated_headings((ROOT / page).read_text(encoding="utf-8")) == []
-    assert repeated_headings("## Speed\n```\n## Speed\n```\n## Memory\n## Speed\n") == ["## Speed"]
-
-
-def anchors(text: str) -> set[str]:
-    """Return the anchors of the headings of a page, as Git hosts make them."""
-    headings = re.findall(r"^#+ (.+)", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE)
-    titles = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings]
-    return {re.sub(r"[^\w -]", "", title).replace(" ", "-") for title in titles}
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_links_lead_to_files_and_headings(page: str) -> None:
-    text = re.sub(r"`[^`\n]*`", "", (ROOT / page).read_text(encoding="utf-8"))  # code such as `f[name](x)` has no links
-    for link, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", text):
-        target = (ROOT / page).parent / link if link else ROOT / page
-        assert target.exists(), link
-        assert not anchor or anchor in anchors(target.read_text(encoding="utf-8")), f"{link}#{anchor}"
-
-
-def test_the_index_leads_to_every_page() -> None:
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"index.md"}
-    assert pages == set(re.findall(r"\]\(([\w-]+\.md)\)", index))
-
-
 def test_the_python_example_runs() -> None:
     (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     namespace: dict[str, torch.Tensor] = {}
     exec(code, namespace)
     assert namespace["states"].shape == (2, 4, 64)
     assert bool(namespace["states"].isfinite().all())
-
-
-@pytest.mark.parametrize("path", re.findall(r"`((?:docs|recipes|fairseq_posenc)/[\w./-]+)`|\((docs/[\w.]+)\)", README))
-def test_files_named_in_the_readme_exist(path: tuple[str, str]) -> None:
-    assert (Path(__file__).resolve().parents[1] / (path[0] or path[1])).exists()

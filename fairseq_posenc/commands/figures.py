@@ -162,7 +162,7 @@ def _parser() -> Parser:
     parser.add_argument("name", choices=KINDS, metavar="NAME", help="Figure to draw, from the list above.")
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder to write the files to.")
     add = parser.add_argument
-    several = {"type": Path, "action": "append"}
+    several: dict[str, Any] = {"type": Path, "action": "append"}
     add("--checkpoint", **several, metavar="FILE", help="fairseq checkpoint; the flag may be repeated.")
     data = "Folder with the dictionary and the text (default: the folder of the training data)."
     add("--data", **several, metavar="DIR", help=f"{data} For the figure `lengths`, the flag may be repeated.")

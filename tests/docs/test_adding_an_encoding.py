@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from laws.cases import Case
 from laws.compare import assert_refused
 from laws.scene import Scene
@@ -106,15 +105,6 @@ def test_the_examples_are_annotated(tmp_path: Path) -> None:
     for _, stem, code in examples(PAGE):
         (tmp_path / f"{stem}.py").write_text(code.replace("from ..", "from fairseq_posenc."), encoding="utf-8")
     run("mypy", *map(str, tmp_path.glob("*.py")))
-
-
-def test_lint_names_the_command_that_formats() -> None:
-    plan = subprocess.run(["make", "-n", "lint"], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "ruff format --check .; } || { echo 'Run `make format`" in plan.stdout
-
-
-def test_the_laws_draw_the_same_examples_when_another_folder_imports_them_first() -> None:
-    assert settings.default == settings.get_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 @pytest.mark.long

@@ -9,8 +9,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from ..results import SCORES
 from .charts import PALETTE, X, axes, cost_charts, library, loss_charts
 from .columns import columns
@@ -39,6 +37,8 @@ def page(runs: Sequence[Run]) -> str:
         for kind, group in (("loss", losses), ("cost", scores))
         for number, chart in enumerate(group)
     ]
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # Bokeh, which `library` has found, requires it
+
     # Jinja2 escapes all texts from results, except those that the template marks as safe.
     environment = Environment(
         loader=FileSystemLoader(FOLDER),

@@ -123,6 +123,14 @@ def test_a_lone_file_is_split_by_article(prepared: Prepared) -> None:
     assert {line["id"] for line in items(other, "test").surface} != set(ids["test"])
 
 
+def test_all_questions_of_a_sentence_are_in_one_split(prepared: Prepared) -> None:
+    path = prepared.write("src-mine.txt", "".join(f"lake {number} is deep .\n" * 3 for number in range(20)))
+    prepared.write("tgt-mine.txt", "which lake is deep ?\n" * 60)
+    folder = prepared.made("--corpus", path)
+    texts = [{" ".join(source) for source in items(folder, split).source} for split in ("train", "valid", "test")]
+    assert sum(map(len, texts)) == 20
+
+
 # --- what is wrong
 
 

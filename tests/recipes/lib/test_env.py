@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SHOW = 'source recipes/lib/env.sh; command -v python; '
+SHOW = "source recipes/lib/env.sh; command -v python; "
 SHOW += 'echo "$POSENC_ROOT $MALLOC_MMAP_THRESHOLD_ ${PYTHONDONTWRITEBYTECODE-unset}"'
 
 

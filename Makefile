@@ -21,7 +21,7 @@ PYTEST := python -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reor
 # Tests that a change most likely breaks: imports between rooms, kernels, encodings and their main laws, presets, options.
 CHECKED = tests/test_rooms.py tests/test_positions.py tests/test_readme.py tests/ops tests/encodings tests/attention \
   $(addprefix tests/laws/test_,reference.py causality.py undeclared.py count.py) \
-  tests/compat/test_checkpoint_names.py tests/recipes/lib/test_results.py
+  tests/compat/test_literals.py tests/recipes/lib/test_results.py
 # All shell scripts, including those that are not committed yet.
 SCRIPTS = $$(find . -name .git -prune -o -name '.venv*' -prune -o -name results -prune -o -name conf -prune -o -name protocols -prune -o -name '*.sh' -print) .ci/run
 

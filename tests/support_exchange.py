@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
 from fairseq import tasks
-from integration import lm, support
+from integration import support
 from omegaconf import OmegaConf
 from torch import Tensor
 
 from fairseq_posenc.__main__ import main
 
 LENGTH, WORDS = 20, 40
+#: Flags of models by the module and the model to which they belong.
+FLAGS = tomllib.loads((Path(__file__).parent / "hub" / "flags.toml").read_text("utf-8"))
 #: Folder to which transformers copies the code of exported models; the user's own is left alone.
 COPIED = tempfile.TemporaryDirectory()
 SIZES = {
@@ -30,17 +33,20 @@ BERT_WORDS = ["[PAD]", "a", "[UNK]", "[CLS]", "##b", "[SEP]", "[MASK]", *(f"w{i}
 def random_model(kind: str, size: str = "wide", **more: Any) -> Any:
     """Return a Hugging Face model with random weights, none of which has its initial value."""
     torch.manual_seed(3)
+    sizes = {"vocab_size": WORDS, "max_position_embeddings": LENGTH, **SIZES[size], **more}
     if kind == "bert":
-        config = transformers.BertConfig(vocab_size=WORDS, max_position_embeddings=LENGTH, **SIZES[size], **more)
-        model = transformers.BertForMaskedLM(config)
+        model = transformers.BertForMaskedLM(transformers.BertConfig(**sizes))
+    elif kind == "gpt2":
+        ends = {"bos_token_id": WORDS - 1, "eos_token_id": WORDS - 1}
+        model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**{**ends, **sizes}))
     else:
         own = {"max_position_embeddings": LENGTH + 2, "type_vocab_size": 1, "pad_token_id": 1, "layer_norm_eps": 1e-5}
-        model = transformers.RobertaForMaskedLM(transformers.RobertaConfig(WORDS, **{**own, **SIZES[size], **more}))
+        model = transformers.RobertaForMaskedLM(transformers.RobertaConfig(**{**sizes, **own, **more}))
     return support.move(model).eval()
 
 
-def saved(model: Any, folder: Path, *, safe: bool = True) -> Path:
-    model.save_pretrained(folder, safe_serialization=safe)
+def saved(model: Any, folder: Path, *, safe: bool = True, **more: Any) -> Path:
+    model.save_pretrained(folder, safe_serialization=safe, **more)
     if model.config.model_type == "bert":
         (folder / "vocab.txt").write_text("\n".join(BERT_WORDS) + "\n", "utf-8")
     return folder
@@ -70,16 +76,30 @@ def close(actual: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-5)
 
 
-def exported_lm(data: Path, folder: Path, *arguments: Any, **parts: Sequence[str]) -> tuple[Any, Path]:
-    """Return an untrained language model of fairseq with random weights, and its exported folder."""
-    cfg = support.parse(lm.command_line(data, *arguments, **{"task": lm.STOCK_TASK, **parts}))
+def cases(corpus: Any, names: Iterable[str]) -> list[tuple[list[str], str]]:
+    """Return flags and models for `exported`: one for each of these encodings, and those of flags.toml."""
+    others = FLAGS[corpus.__name__.rpartition(".")[2]]
+    encodings = [(["--pos-enc", name], "TINY") for name in names]
+    return encodings + [(flags.split(), model) for model, lines in others.items() for flags in lines]
+
+
+def exported(corpus: Any, data: Path, folder: Path, *arguments: Any, model: str = "TINY") -> tuple[Any, Path]:
+    """Return an untrained model of fairseq with random weights, and its exported folder.
+
+    Args:
+        corpus: The module of the tiny models, `integration.lm` or `integration.masked_lm`.
+        model: Name of the flags of a model in this module; UNTIED are those of a model with its own output matrix.
+    """
+    untied = [word for word in corpus.TINY if word != "--share-decoder-input-output-embed"]
+    parts = {"model": getattr(corpus, model, untied), "task": corpus.STOCK_TASK}
+    cfg = support.parse(corpus.command_line(data, *arguments, **parts))
     task = tasks.setup_task(cfg.task)
     torch.manual_seed(5)
-    model = support.move(task.build_model(cfg.model).eval())
+    built = support.move(task.build_model(cfg.model).eval())
     settings = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
-    torch.save({"cfg": settings, "model": model.state_dict()}, folder / "checkpoint.pt")
+    torch.save({"cfg": settings, "model": built.state_dict()}, folder / "checkpoint.pt")
     assert main(["export-hf", str(folder / "checkpoint.pt"), "--output", str(folder / "model")]) == 0
-    return model, folder / "model"
+    return built, folder / "model"
 
 
 def in_transformers(folder: Path, kind: str = "AutoModelForCausalLM") -> Any:

@@ -27,7 +27,8 @@ def cut(figure: Figure) -> list[str]:
 def _beyond(axis: Axis) -> list[Text]:
     """Return the labels of ticks beyond the limits of an axis, which matplotlib does not draw."""
     low, high = sorted(axis.get_view_interval())
-    return [tick.label1 for tick in axis.get_major_ticks() if not low <= tick.get_loc() <= high]
+    ticks = [tick for tick in axis.get_major_ticks() if not low <= tick.get_loc() <= high]
+    return [label for tick in ticks for label in (tick.label1, tick.label2)]
 
 
 def looks(figure: Figure) -> list[tuple[str, str]]:

@@ -84,12 +84,14 @@ def cutter(form: str, folder: Path) -> tuple[Callable[[str], list[str]], list[st
     return lambda text: model.encode(text, out_type=str), [model.id_to_piece(i) for i in ids]
 
 
-def checkpoint(pieces: list[str], folder: Path, **more: Any) -> Path:
+def checkpoint(pieces: list[str], folder: Path, *, causal: bool = False, **more: Any) -> Path:
     """Write the checkpoint of a random model for these pieces, next to dict.txt."""
-    config = ModelConfig(1, 8, 8, 2, 32, len(pieces) + 5, mask=len(pieces) + 4, **more)
+    vocabulary = [*SPECIALS, *pieces, *([] if causal else [MASK])]
+    more |= {"layernorm_embedding": False} if causal else {"mask": len(vocabulary) - 1}
+    config = ModelConfig(1, 8, 8, 2, 32, len(vocabulary), causal=causal, **more)
     torch.manual_seed(1)
     tensors = {name: tensor for name, tensor in LanguageModel(config).state_dict().items() if name != "lm_head.weight"}
-    save(Pretrained(config, tensors, [*SPECIALS, *pieces, MASK]), Report(), folder, folder)
+    save(Pretrained(config, tensors, vocabulary), Report(), folder, folder)
     return folder / "checkpoint.pt"
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from .style import LINES, Row, panels, styled
+from .style import LINES, Row, legend_below, panels, styled
 from .trained import FigureError, Stack
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def draw(items: list[Similarity]) -> Figure:
             )
         panel.set_xlabel("cosine similarity of two positions")
         panel.set_ylabel("density")
-        panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2))
+        legend_below(figure, panel)
     return figure
 
 

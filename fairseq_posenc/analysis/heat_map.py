@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ..core.base import PositionEncoding
@@ -19,7 +17,7 @@ from ..core.tables import of_layer
 from ..encodings.cope import Cope
 from ..encodings.learned import Learned
 from ..encodings.tupe import Tupe
-from .style import DISTANCE, Row, image, panels, styled
+from .style import DISTANCE, Row, cells, image, panels, styled
 from .trained import FigureError, Stack
 
 if TYPE_CHECKING:
@@ -31,13 +29,13 @@ class HeatMap(NamedTuple):
 
     Args:
         values: The matrix, [rows, columns].
-        first: Distance j - i or position that the first row stands for.
+        first: Distance j - i or position that the first row stands for, and number of the first column.
         row, column: Label of the rows and label of the columns.
         title: Name of the encoding, number of the layer and number of the head.
     """
 
-    values: NDArray[np.float32]
-    first: int
+    values: Tensor
+    first: tuple[int, int]
     row: str
     column: str
     title: str
@@ -79,35 +77,36 @@ def data(stack: Stack, layer: int = 1, head: int = 1, farthest: int = 50) -> lis
 
 
 def _map(name: str, member: PositionEncoding, layer: int, head: int, farthest: int) -> HeatMap | None:
-    n, place, rank = member.stack.max_length, f"{name}, layer {layer}", member.rank(layer)
+    rank, place = member.rank(layer), f"{name}, layer {layer}"
     if rank is None:
         return None
-    at_head, shown = f"{place}, head {head}", min(n, 2 * farthest)
+
+    def of_head(table: Tensor) -> Tensor:
+        return of_layer(table, rank, member.stack.heads)[head - 1]
+
+    longest, shown = min(farthest, member.stack.max_length - 1), min(member.stack.max_length, 2 * farthest)
+    at_head = f"{place}, head {head}"
     if isinstance(member, FactoredBias):
         keys = "key slot" if "compress" in member.hooks else "key position j"
-        query, key = (of_layer(table, rank, member.stack.heads)[head - 1] for table in (member.query, member.key))
-        return HeatMap(_numbers(query[:shown] @ key[:shown].t()), 0, "query position i", keys, at_head)
+        product = of_head(member.query)[:shown] @ of_head(member.key)[:shown].t()
+        return HeatMap(product, (0, 0), "query position i", keys, at_head)
     if isinstance(member, Tupe):
         # With reset, form=original has one more row before that of position 0.
-        query, key = (of_layer(rows, rank, member.stack.heads)[head - 1, -shown:] for rows in member.project(shown))
+        query, key = (of_head(rows)[-shown:] for rows in member.project(shown))
         title = f"{at_head}, product of positions"
-        return HeatMap(_numbers(query @ key.t()), 0, "query position i", "key position j", title)
+        return HeatMap(query @ key.t(), (0, 0), "query position i", "key position j", title)
     if isinstance(member, RelativeBias):
-        longest = min(farthest, n - 1)
         tables = {table: _of_layer(getattr(member, table), rank) for table in member.layer_tables}
         values = member.by_distance(tables, torch.arange(-longest, longest + 1))
-        return HeatMap(_numbers(values.t()), -longest, DISTANCE, "head", place)
+        return HeatMap(values.t(), (-longest, 1), DISTANCE, "head", place)
     if isinstance(member, RelativeTable):
         longest = min(farthest, member.clip)
-        table = of_layer(member.weight, rank, member.stack.heads)[head - 1]
-        table = table[member.row_of(torch.arange(-longest, longest + 1))]
-        columns = table if table.dim() == 2 else table[:, None]
-        return HeatMap(_numbers(columns), -longest, DISTANCE, "dimension", at_head)
+        table = of_head(member.weight)[member.row_of(torch.arange(-longest, longest + 1))]
+        return HeatMap(table if table.dim() == 2 else table[:, None], (-longest, 1), DISTANCE, "dimension", at_head)
     if isinstance(member, Learned):
-        return HeatMap(_numbers(member.weight[:shown]), 0, "position", "dimension", f"{name}, at the input")
+        return HeatMap(member.weight[:shown], (0, 1), "position", "dimension", f"{name}, at the input")
     if isinstance(member, Cope):
-        table = of_layer(member.weight, rank, member.stack.heads)[head - 1]
-        return HeatMap(_numbers(table[:shown]), 0, "count of keys", "dimension", at_head)
+        return HeatMap(of_head(member.weight)[:shown], (0, 1), "count of keys", "dimension", at_head)
     return None
 
 
@@ -115,18 +114,14 @@ def _of_layer(table: Tensor, rank: int) -> Tensor:
     return table[(rank - 1) % len(table)]
 
 
-def _numbers(values: Tensor) -> NDArray[np.float32]:
-    return values.detach().float().numpy()
-
-
 def draw(maps: list[HeatMap]) -> Figure:
     """Draw each heat map with a colour scale that is symmetric about zero."""
     with styled():
         figure, axes = panels([item.title for item in maps], columns=2, height=3.2)
         for panel, item in zip(axes, maps, strict=True):
-            rows, columns = item.values.shape
-            extent = (0.5, columns + 0.5, item.first + rows - 0.5, item.first - 0.5)
-            image(panel, item.values, extent=extent, signed=True)
+            (rows, columns), (top, left) = item.values.shape, item.first
+            extent = (left - 0.5, left + columns - 0.5, top + rows - 0.5, top - 0.5)
+            image(panel, item.values.detach().float().numpy(), extent=extent, signed=True)
             panel.set_xlabel(item.column)
             panel.set_ylabel(item.row)
     return figure
@@ -134,8 +129,4 @@ def draw(maps: list[HeatMap]) -> Figure:
 
 def rows(item: HeatMap) -> list[Row]:
     """Return the cells of a heat map as rows of a table."""
-    return [
-        {"map": item.title, item.row: item.first + row, item.column: column, "value": value}
-        for row, cells in enumerate(item.values.tolist())
-        for column, value in enumerate(cells)
-    ]
+    return cells(item.values, item.row, item.column, "value", item.first, map=item.title)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from .style import Row, image, panels, styled
+from .style import Row, cells, pairs, panels, styled
 from .trained import Stack, first_columns
 
 if TYPE_CHECKING:
@@ -54,19 +54,13 @@ def draw(item: MeanAttention) -> Figure:
     """Draw the attention weights as an image in which darker cells have less weight."""
     with styled():
         figure, (panel,) = panels([item.title], height=3.0)
-        image(panel, item.weights.numpy(), limits=(0.0, float(item.weights.max())), label="attention weight")
-        panel.set_xlabel("key position j")
-        panel.set_ylabel("query position i")
+        pairs(panel, item.weights.numpy(), limits=(0.0, float(item.weights.max())), label="attention weight")
     return figure
 
 
 def rows(item: MeanAttention) -> list[Row]:
     """Return the attention weights as rows of a table."""
-    return [
-        {"query": i, "key": j, "weight": weight}
-        for i, row in enumerate(item.weights.tolist())
-        for j, weight in enumerate(row)
-    ]
+    return cells(item.weights, "query", "key", "weight")
 
 
 def report(item: MeanAttention) -> list[str]:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from .style import Row, image, panels, styled
+from .style import Row, cells, pairs, panels, styled
 from .trained import FigureError, Stack, position_part
 
 if TYPE_CHECKING:
@@ -70,11 +69,9 @@ def draw(item: Patterns) -> Figure:
     with styled():
         titles = [f"head {head + 1}: shift score {score:.2f}" for head, score in enumerate(item.scores.tolist())]
         figure, axes = panels(titles)
-        limit = float(np.abs(item.values.numpy()).max())
+        limit = float(item.values.abs().max())
         for panel, values in zip(axes, item.values, strict=True):
-            drawn = image(panel, values.numpy(), limits=(-limit, limit), bar=False)
-            panel.set_xlabel("key position j")
-            panel.set_ylabel("query position i")
+            drawn = pairs(panel, values.numpy(), limits=(-limit, limit), bar=False)
         figure.colorbar(drawn, ax=axes, label="position part of the logit")
         figure.suptitle(f"{item.title} (shift score 1: the pattern depends on j - i alone)", fontsize=9)
     return figure
@@ -83,10 +80,7 @@ def draw(item: Patterns) -> Figure:
 def rows(item: Patterns) -> list[Row]:
     """Return the cells of all patterns as rows of a table."""
     return [
-        {"head": head + 1, "query": i, "key": j, "value": value}
-        for head, matrix in enumerate(item.values.tolist())
-        for i, row in enumerate(matrix)
-        for j, value in enumerate(row)
+        row for head, matrix in enumerate(item.values, 1) for row in cells(matrix, "query", "key", "value", head=head)
     ]
 
 

@@ -7,14 +7,13 @@ d_p.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ..core.factors import FactoredBias
-from .style import COLOURS, GREY, LINE, MARKERS, Row, panels, styled, whole_ticks
+from .style import COLOURS, GREY, MARKERS, Row, legend_below, panels, styled, whole_ticks
 from .trained import FigureError, Stack, first_columns, position_part
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ class Ranks(NamedTuple):
     """Hold the ranks of the attention logits of each head of a layer.
 
     Args:
-        title: Name of the encoder or decoder; if its weights are random, the place where positions are added.
+        title: Name of the encoder or decoder.
         logits: Rank of each head's logits on each text, [texts, h].
         effective: Smallest number of singular values whose squares reach the share ENERGY of the sum of all squares,
             [texts, h].
@@ -78,30 +77,6 @@ def data(stack: Stack, split: str, texts: int = 8, layer: int = 1, columns: int 
     return Ranks(stack.title, numerical, effective, position, stack.encoding.stack.head_dim, columns, product)
 
 
-def random(columns: int = 256, dim: int = 256, heads: int = 8, rank: int | None = None, seed: int = 1) -> list[Ranks]:
-    """Return the ranks for random inputs and weights, with positions added to the inputs or to the logits (Theorem 1).
-
-    Args:
-        dim: Width of the model; the width of a head is dim / heads.
-        rank: Rank d_p of the product that is added to a head's logits; None for the width of a head.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    head_dim = dim // heads
-    width = head_dim if rank is None else rank
-    shapes = ((columns, dim), (columns, dim), (heads, dim, head_dim), (heads, dim, head_dim), (heads, columns, width))
-    x, p, w_q, w_k, left = (torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes)
-    right = torch.randn(heads, columns, width, generator=generator, dtype=torch.float64)
-    w_q, w_k = w_q / dim**0.5, w_k / dim**0.5
-    at_input = (x + p) @ w_q @ ((x + p) @ w_k).mT, p @ w_q @ (p @ w_k).mT
-    per_head = x @ w_q @ (x @ w_k).mT + left @ right.mT, left @ right.mT
-    results = []
-    cases = (("positions at the input", at_input, 0), ("product per head", per_head, width))
-    for title, (logits, position), product in cases:
-        numerical, effective = ranks(logits[None])
-        results.append(Ranks(f"random, {title}", numerical, effective, ranks(position)[0], head_dim, columns, product))
-    return results
-
-
 def draw(items: list[Ranks]) -> Figure:
     """Draw the rank of each head's logits (left: mean and range over texts) and of their position-only part (right)."""
     with styled():
@@ -109,33 +84,32 @@ def draw(items: list[Ranks]) -> Figure:
         for number, item in enumerate(items):
             shift = (number - (len(items) - 1) / 2) * 0.5 / len(items)  # side by side, because ranks are often equal
             places = [head + shift for head in range(1, item.logits.shape[1] + 1)]
+            colour = COLOURS[number % len(COLOURS)]
+            look: dict[str, Any] = {
+                "marker": MARKERS[number % len(MARKERS)],
+                "color": colour,
+                "linestyle": "",
+                "fillstyle": "none",
+            }
             mean = item.logits.double().mean(0)
+            left.plot(places, mean.numpy(), label=item.title, **look)
             spread = torch.stack([mean - item.logits.amin(0), item.logits.amax(0) - mean])
-            _points(left, number, item.title, places, mean)
             if spread.any():
-                colour = COLOURS[number % len(COLOURS)]
                 left.errorbar(places, mean.numpy(), spread.numpy(), fmt="none", ecolor=colour, capsize=2)
                 left.set_title("attention logits (bar: range over the texts)")
             if item.position is not None:
-                _points(right, number, item.title, places, item.position)
-        _finish(left, items, [item.product for item in items if item.product])
-        _finish(right, items, [])
-        handles, labels = left.get_legend_handles_labels()
-        figure.set_figheight(2.6 + LINE * len(labels))
-        figure.legend(handles, labels, loc="outside lower center")
+                right.plot(places, item.position.numpy(), **look)
+        _finish(left, items, {item.product for item in items if item.product})
+        _finish(right, items, set())
+        legend_below(figure, left)
     return figure
 
 
-def _points(panel: Axes, number: int, title: str, places: list[float], ranks: Tensor) -> None:
-    colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
-    panel.plot(places, ranks.numpy(), marker, color=colour, fillstyle="none", label=title)
-
-
-def _finish(panel: Axes, items: list[Ranks], products: Iterable[int]) -> None:
+def _finish(panel: Axes, items: list[Ranks], products: set[int]) -> None:
     """Draw the upper bounds of Theorem 1 as lines, and set the axes."""
     width, heads = items[0].head_dim, max(item.logits.shape[1] for item in items)
     panel.axhline(width, color="black", linewidth=0.8, linestyle=":", label=f"D = {width}, the width of a head")
-    for product in sorted(set(products)):
+    for product in sorted(products):
         text = f"D + $d_p$ = {width + product}, the bound with a product of rank $d_p$ = {product}"
         panel.axhline(width + product, color=GREY, linewidth=0.8, linestyle="--", label=text)
     whole_ticks(panel)

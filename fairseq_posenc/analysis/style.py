@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..core.quiet import warnings_only
 from ..core.writing import whole
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
     from numpy.typing import NDArray
+    from torch import Tensor
 
 #: The colours of Okabe and Ito, without yellow, which is too pale for lines.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -102,6 +103,37 @@ def image(
     if bar:
         axes.figure.colorbar(drawn, ax=axes, label=label)
     return drawn
+
+
+def pairs(axes: Axes, values: NDArray[np.floating], **settings: Any) -> AxesImage:
+    """Draw a matrix with a row for each query and a column for each key (see `image` for the settings)."""
+    axes.set_xlabel("key position j")
+    axes.set_ylabel("query position i")
+    return image(axes, values, **settings)
+
+
+def cells(
+    values: Tensor, row: str, column: str, value: str, first: tuple[int, int] = (0, 0), **same: object
+) -> list[Row]:
+    """Return a row of data for each cell of a matrix.
+
+    Args:
+        row, column, value: Names of the columns of the data for the row, the column and the value of a cell.
+        first: Numbers of the first row and of the first column.
+        same: Further columns, which have the same content in all rows of the data.
+    """
+    return [
+        {**same, row: number, column: place, value: cell}
+        for number, line in enumerate(values.tolist(), first[0])
+        for place, cell in enumerate(line, first[1])
+    ]
+
+
+def legend_below(figure: Figure, panel: Axes) -> None:
+    """Put the legend of a panel below all panels, for which the figure becomes higher."""
+    handles, labels = panel.get_legend_handles_labels()
+    figure.set_figheight(figure.get_figheight() + LINE * len(labels))
+    figure.legend(handles, labels, loc="outside lower center")
 
 
 def whole_ticks(axes: Axes) -> None:

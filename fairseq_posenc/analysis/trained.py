@@ -115,16 +115,16 @@ def load(checkpoint: str | Path, data: Path | None = None, side: str | None = No
         raise FigureError(f"--checkpoint {checkpoint}: there is no such file. Give a checkpoint of fairseq-train.")
     if data and (problem := colon_problem(data)):
         raise FigureError(f"--data {data}: {problem}")
-    overrides = {"data": str(data)} if data else {}
+    load_model, missing = checkpoint_utils.load_model_ensemble_and_task, ""
     try:
-        (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
-        missing = ""
+        (model,), _, task = load_model([str(checkpoint)], {"data": str(data)} if data else {})
     except FileNotFoundError as error:
         if data:
             raise FigureError(f"--data {data}: {described(error)}") from error
         if (beside := data_beside(checkpoint)) is not None:
             return load(checkpoint, beside, side)
-        model, task, missing = _without_dictionary(checkpoint), None, described(error).rstrip(".")
+        (model,), _, _ = load_model([str(checkpoint)], task=_Sizes(checkpoint))
+        task, missing = None, described(error).rstrip(".")
     model.eval()
     stacks = {name: stack for name in ("encoder", "decoder") if (stack := _with_encoding(getattr(model, name, None)))}
     if not stacks or side not in (None, *stacks):
@@ -160,7 +160,10 @@ class _Sizes:
 
     gives_unmasked_tokens = True  # the model may limit attention to documents
 
-    def __init__(self, state: Mapping[str, Any]) -> None:
+    def __init__(self, checkpoint: str | Path) -> None:
+        from fairseq import checkpoint_utils
+
+        state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))
         rows = {side: _words(state["model"], side) for side in ("encoder", "decoder")}
         self.source_dictionary = _dictionary(rows["encoder"] or rows["decoder"])
         self.target_dictionary = _dictionary(rows["decoder"] or rows["encoder"])
@@ -168,6 +171,14 @@ class _Sizes:
 
     def max_positions(self) -> Any:
         return self._longest
+
+    def build_model(self, settings: Any) -> Any:
+        from fairseq import models
+
+        return models.build_model(settings, self)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Ignore the state of the task, which figures do not need."""
 
 
 def _words(weights: Mapping[str, Tensor], side: str) -> int:
@@ -179,28 +190,7 @@ def _words(weights: Mapping[str, Tensor], side: str) -> int:
 def _dictionary(size: int) -> Any:
     from fairseq.data import Dictionary
 
-    dictionary = Dictionary()
-    for number in range(len(dictionary), size):
-        dictionary.add_symbol(f"word {number}")
-    return dictionary
-
-
-def _without_dictionary(checkpoint: str | Path) -> Any:
-    """Build the model of a checkpoint without its dictionary, which fairseq's tasks would read from the data folder.
-
-    Heads for classification, which only a task adds to a model, are left out.
-    """
-    from fairseq import checkpoint_utils, models
-
-    state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))
-    settings = state["cfg"].model
-    model = models.build_model(settings, _Sizes(state))
-    missing, _ = model.load_state_dict(state["model"], strict=False, model_cfg=settings)
-    if missing:
-        raise FigureError(
-            f"{checkpoint} has no weights {missing[0]}. Set --data to the folder that holds the dictionary."
-        )
-    return model
+    return Dictionary(extra_special_symbols=[f"word {number}" for number in range(len(Dictionary()), size)])
 
 
 def _with_encoding(module: Any) -> Any:

@@ -21,6 +21,7 @@ from ..core.arguments import Parser
 from ..core.refusal import described
 from ..core.words import visible
 from ..core.writing import whole
+from . import bounded
 
 
 def average_checkpoints(paths: Sequence[str | Path]) -> dict[str, Any]:
@@ -30,11 +31,8 @@ def average_checkpoints(paths: Sequence[str | Path]) -> dict[str, Any]:
     as in fairseq.
 
     Raises:
-        CheckpointError: There are no checkpoints, a file is named twice, the parameters differ in name or shape, or
-            boolean tensors differ.
+        CheckpointError: A file is named twice, the parameters differ in name or shape, or boolean tensors differ.
     """
-    if not paths:
-        raise CheckpointError("--inputs: there is no checkpoint to average. Name at least one file.")
     _refuse_repeated(paths)
     state = load_model(paths[0])
     total = {name: _wide(value).clone() for name, value in state["model"].items()}
@@ -70,17 +68,18 @@ def _wide(value: Tensor) -> Tensor:
 
 def _add(total: dict[str, Tensor], model: dict[str, Tensor], path: str | Path) -> None:
     """Add the parameters of a model to `total`, in place."""
-    differences = {"missing": sorted(total.keys() - model.keys()), "additional": sorted(model.keys() - total.keys())}
-    if any(differences.values()):
-        names = "; ".join(f"{len(names)} {kind}, such as {names[0]}" for kind, names in differences.items() if names)
+    shapes, expected = ({name: list(value.shape) for name, value in each.items()} for each in (model, total))
+    different = [name for name in {**expected, **shapes} if shapes.get(name) != expected.get(name)]
+    if different:
+        name = different[0]
+        here, first = (
+            f"the shape {each[name]}" if name in each else "no such parameter" for each in (shapes, expected)
+        )
         raise CheckpointError(
-            f"{path}: the parameters differ from those of the first checkpoint ({names}). Average only checkpoints of "
-            "one model."
+            f"{path}: {len(different)} of its parameters differ from those of the first checkpoint, such as {name}: "
+            f"{here} here, {first} there. Average only checkpoints of one model."
         )
     for name, value in model.items():
-        if value.shape != total[name].shape:
-            shapes = f"{list(value.shape)}, but {list(total[name].shape)} in the first checkpoint"
-            raise CheckpointError(f"{path}: {name} has the shape {shapes}. Average only checkpoints of one model.")
         if value.dtype != torch.bool:
             total[name] += _wide(value)
         elif not torch.equal(value, total[name]):
@@ -96,27 +95,27 @@ def _divide(value: Tensor, count: int) -> Tensor:
     return value.div_(count) if value.is_floating_point() else value.floor_divide_(count)
 
 
-def _by_number(folder: str | Path, by_update: bool) -> dict[int, Path]:
+def _by_number(folder: Path, by_update: bool) -> dict[int, Path]:
     """Return the checkpoints in a folder, keyed by the number of their epoch or update."""
     pattern = re.compile(r"checkpoint_\d+_(\d+)\.pt" if by_update else r"checkpoint(\d+)\.pt")
-    return {int(match.group(1)): path for path in Path(folder).iterdir() if (match := pattern.fullmatch(path.name))}
+    return {int(match.group(1)): path for path in folder.iterdir() if (match := pattern.fullmatch(path.name))}
 
 
-def last_checkpoints(folder: str | Path, number: int, by_update: bool, upper_bound: int | None = None) -> list[Path]:
+def last_checkpoints(folder: Path, number: int, by_update: bool, upper_bound: int | None = None) -> list[Path]:
     """Return the `number` newest checkpoints of epochs (checkpointN.pt) or of updates (checkpoint_E_N.pt)."""
     checkpoints = _by_number(folder, by_update)
     numbers = sorted((n for n in checkpoints if upper_bound is None or n <= upper_bound), reverse=True)
-    if number < 1 or len(numbers) < number:
+    if len(numbers) < number:
         kind, name = ("updates", "checkpoint_E_U.pt") if by_update else ("epochs", "checkpointE.pt")
         within = "" if upper_bound is None else f" up to --checkpoint-upper-bound {upper_bound}"
         raise CheckpointError(
             f"{folder}: cannot average the checkpoints of the last {number} {kind}, because the folder has "
-            f"{len(numbers)} files {name}{within}. Give a number from 1 to {len(numbers)}, or another folder."
+            f"{len(numbers)} files {name}{within}. Give a smaller number, or another folder."
         )
     return [checkpoints[n] for n in numbers[:number]]
 
 
-def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound: int | None = None) -> list[Path]:
+def regular_checkpoints(folder: Path, number: int, every: int, upper_bound: int | None = None) -> list[Path]:
     """Return the checkpoints of the last `number` updates that are multiples of `every`, newest first.
 
     fairseq writes no checkpoint_E_N.pt for an update that ends an epoch. The checkpoint of the last update of the
@@ -125,19 +124,17 @@ def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound
     Raises:
         CheckpointError: A checkpoint is missing. An older checkpoint in its place would change the mean.
     """
-    last = Path(folder) / "checkpoint_last.pt"
+    last = folder / "checkpoint_last.pt"
     updates = int(load_model(last)["optimizer_history"][-1]["num_updates"])
     newest = (updates if upper_bound is None else min(updates, upper_bound)) // every * every
     needed = range(newest, newest - number * every, -every)
     checkpoints = _by_number(folder, by_update=True) | {updates: last}
-    missing = [n for n in needed if n not in checkpoints]
-    if missing:
-        wrong = f"the checkpoints of these updates are missing: {', '.join(map(str, missing))}"
+    if missing := [str(update) for update in needed if update not in checkpoints]:
         raise CheckpointError(
-            f"{folder}: {wrong} (fairseq writes no checkpoint_E_N.pt for an update that ends an epoch). Average fewer "
-            "checkpoints."
+            f"{folder}: the checkpoints of these updates are missing: {', '.join(missing)} (fairseq writes no "
+            "checkpoint_E_N.pt for an update that ends an epoch). Average fewer checkpoints."
         )
-    return [checkpoints[n] for n in needed]
+    return [checkpoints[update] for update in needed]
 
 
 def _parser() -> Parser:
@@ -145,66 +142,44 @@ def _parser() -> Parser:
         prog="python -m fairseq_posenc average",
         description="Average the parameters of several checkpoints of one model.",
     )
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--inputs", nargs="+", metavar="FILE", help="Checkpoints to average, or one folder.")
-    source.add_argument("--checkpoint-dir", metavar="DIR", help="Folder that contains the checkpoints.")
-    parser.add_argument(
-        "--output", required=True, metavar="FILE", type=Path, help="File to write the averaged checkpoint to."
-    )
+    add, number = parser.add_argument, bounded(1)
+    add("--inputs", required=True, nargs="+", metavar="FILE", help="Checkpoints to average, or one folder with them.")
+    add("--output", required=True, metavar="FILE", type=Path, help="File to write the averaged checkpoint to.")
+    text = "With a folder: average the checkpoints of its last N epochs (files checkpointE.pt)."
     newest = parser.add_mutually_exclusive_group()
-    newest.add_argument(
-        "--num-epoch-checkpoints",
-        type=int,
-        metavar="N",
-        help="Average the checkpoints of the last N epochs in a folder (files checkpointE.pt).",
-    )
-    newest.add_argument(
-        "--num-update-checkpoints",
-        type=int,
-        metavar="N",
-        help="Average the checkpoints of the last N saved updates in a folder (files checkpoint_E_U.pt).",
-    )
-    parser.add_argument(
-        "--every",
-        type=int,
-        metavar="U",
-        help="With --num-update-checkpoints: average only checkpoints whose number of updates is a multiple of "
-        "U. All of these checkpoints must exist.",
-    )
-    parser.add_argument(
-        "--checkpoint-upper-bound", type=int, metavar="N", help="Ignore checkpoints after epoch N or update N."
-    )
+    newest.add_argument("--num-epoch-checkpoints", type=number, metavar="N", help=text)
+    text = "With a folder: average the checkpoints of its last N saved updates (files checkpoint_E_U.pt)."
+    newest.add_argument("--num-update-checkpoints", type=number, metavar="N", help=text)
+    text = "With --num-update-checkpoints: average only checkpoints whose number of updates is a multiple of U. All of "
+    add("--every", type=number, metavar="U", help=f"{text}these checkpoints must exist.")
+    add("--checkpoint-upper-bound", type=int, metavar="N", help="Ignore checkpoints after epoch N or update N.")
     return parser
 
 
 def _inputs(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[str | Path]:
-    number = args.num_epoch_checkpoints if args.num_update_checkpoints is None else args.num_update_checkpoints
-    if number is None:
-        if args.checkpoint_dir or args.checkpoint_upper_bound is not None:
-            parser.error(
-                "--checkpoint-dir and --checkpoint-upper-bound need the number of checkpoints to average. Set this "
-                "number with --num-epoch-checkpoints N or --num-update-checkpoints N."
-            )
-        if folder := next((path for path in args.inputs if Path(path).is_dir()), None):
-            raise CheckpointError(
-                f"--inputs {folder} is a folder. Say how many of its checkpoints to average with "
-                "--num-epoch-checkpoints N or --num-update-checkpoints N, or name the files."
-            )
-        return list(args.inputs)
-    folders = [args.checkpoint_dir] if args.checkpoint_dir else args.inputs
-    if len(folders) != 1 or not Path(folders[0]).is_dir():
-        parser.error(
-            f"--num-epoch-checkpoints and --num-update-checkpoints need one folder, not {' '.join(folders)}. Name the "
-            "folder with --checkpoint-dir."
+    """Return the checkpoints that the command line names, or those of its folder.
+
+    Raises:
+        CheckpointError: --inputs names a folder without a number of checkpoints, or checkpoints are missing.
+    """
+    number, folder = args.num_update_checkpoints or args.num_epoch_checkpoints, Path(args.inputs[0])
+    if args.every and not args.num_update_checkpoints:
+        parser.error("--every U needs --num-update-checkpoints N.")
+    if number is None and args.checkpoint_upper_bound is not None:
+        parser.error("--checkpoint-upper-bound needs --num-epoch-checkpoints N or --num-update-checkpoints N.")
+    if number and (len(args.inputs) > 1 or not folder.is_dir()):
+        parser.error(f"The last {number} checkpoints can be averaged of one folder, not of {' '.join(args.inputs)}.")
+    if number is None and folder.is_dir():
+        raise CheckpointError(
+            f"--inputs {folder} is a folder. Say how many of its checkpoints to average with --num-epoch-checkpoints N "
+            "or --num-update-checkpoints N, or name the files."
         )
+    if number is None:
+        return list(args.inputs)
+    if args.every:
+        return list(regular_checkpoints(folder, number, args.every, args.checkpoint_upper_bound))
     by_update = args.num_update_checkpoints is not None
-    if args.every is not None:
-        if not by_update:
-            parser.error("--every U needs --num-update-checkpoints N.")
-        if min(args.every, number) < 1:
-            parser.error(f"--every {args.every}, --num-update-checkpoints {number}: both must be at least 1.")
-        return list(regular_checkpoints(folders[0], number, args.every, args.checkpoint_upper_bound))
-    return list(last_checkpoints(folders[0], number, by_update, args.checkpoint_upper_bound))
+    return list(last_checkpoints(folder, number, by_update, args.checkpoint_upper_bound))
 
 
 def main(argv: list[str]) -> int:

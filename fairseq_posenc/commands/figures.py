@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..analysis import cosine, gradients, heat_map, lengths, mean_attention, patterns, rank
+from ..analysis import cosine, heat_map, lengths, mean_attention, patterns, rank
 from ..analysis.style import Row, save
 from ..analysis.trained import FigureError, Stack, load, told_apart
 from ..compat.checkpoints import CheckpointError
@@ -38,13 +38,13 @@ class Kind(NamedTuple):
         paper: Paper, and number of the figure or table in the paper.
         text: What the figure shows.
         reads: Options that affect this kind of figure, with their defaults; None for an option without a default.
-        make: Function that returns the figures, keyed by the suffix of their file names (empty for a single figure).
+        make: Function that yields the figures.
     """
 
     paper: str
     text: str
     reads: dict[str, Any]
-    make: Callable[[Options], dict[str, Picture]]
+    make: Callable[[Options], Iterator[Picture]]
 
 
 def _stacks(options: Options) -> list[Stack]:
@@ -60,55 +60,36 @@ def _stacks(options: Options) -> list[Stack]:
     return told_apart([load(path, data, options.side) for path in options.checkpoint])
 
 
-def _numbered(pictures: list[Picture]) -> dict[str, Picture]:
-    return {f"-{number}" if len(pictures) > 1 else "": each for number, each in enumerate(pictures, start=1)}
+def _heat_map(options: Options) -> Iterator[Picture]:
+    for stack in _stacks(options):
+        for item in heat_map.data(stack, options.layer, options.head, options.columns):
+            yield Picture(heat_map.draw([item]), heat_map.rows(item), [item.title])
 
 
-def _heat_map(options: Options) -> dict[str, Picture]:
-    maps = [
-        item
-        for stack in _stacks(options)
-        for item in heat_map.data(stack, options.layer, options.head, options.columns)
-    ]
-    return _numbered([Picture(heat_map.draw([item]), heat_map.rows(item), [item.title]) for item in maps])
+def _mean_attention(options: Options) -> Iterator[Picture]:
+    for stack in _stacks(options):
+        item = mean_attention.data(stack, options.split, options.texts, options.layer, options.columns)
+        yield Picture(mean_attention.draw(item), mean_attention.rows(item), mean_attention.report(item))
 
 
-def _mean_attention(options: Options) -> dict[str, Picture]:
+def _rank(options: Options) -> Iterator[Picture]:
     chosen = options.split, options.texts, options.layer, options.columns
-    items = [mean_attention.data(stack, *chosen) for stack in _stacks(options)]
-    return _numbered(
-        [Picture(mean_attention.draw(item), mean_attention.rows(item), mean_attention.report(item)) for item in items]
-    )
+    items = [rank.data(stack, *chosen) for stack in _stacks(options)]
+    yield Picture(rank.draw(items), rank.rows(items), rank.report(items))
 
 
-def _rank(options: Options) -> dict[str, Picture]:
-    chosen = options.split, options.texts, options.layer, options.columns
-    if options.checkpoint and options.rank:
-        raise FigureError("--rank: the checkpoint decides the rank of its encoding. Leave out --rank or --checkpoint.")
-    if options.checkpoint:
-        items = [rank.data(stack, *chosen) for stack in _stacks(options)]
-    else:
-        items = rank.random(columns=options.columns, rank=options.rank)
-    return {"": Picture(rank.draw(items), rank.rows(items), rank.report(items))}
-
-
-def _gradients(options: Options) -> dict[str, Picture]:
-    items = gradients.random(options.columns)
-    return {"": Picture(gradients.draw(items), gradients.rows(items), gradients.report(items))}
-
-
-def _cosine(options: Options) -> dict[str, Picture]:
+def _cosine(options: Options) -> Iterator[Picture]:
     items = [cosine.data(stack, options.columns) for stack in _stacks(options)]
-    return {"": Picture(cosine.draw(items), cosine.rows(items), cosine.report(items))}
+    yield Picture(cosine.draw(items), cosine.rows(items), cosine.report(items))
 
 
-def _patterns(options: Options) -> dict[str, Picture]:
-    chosen = options.layer, options.columns, options.second_segment
-    items = [patterns.data(stack, *chosen) for stack in _stacks(options)]
-    return _numbered([Picture(patterns.draw(item), patterns.rows(item), patterns.report(item)) for item in items])
+def _patterns(options: Options) -> Iterator[Picture]:
+    for stack in _stacks(options):
+        item = patterns.data(stack, options.layer, options.columns, options.second_segment)
+        yield Picture(patterns.draw(item), patterns.rows(item), patterns.report(item))
 
 
-def _lengths(options: Options) -> dict[str, Picture]:
+def _lengths(options: Options) -> Iterator[Picture]:
     if not options.data:
         raise FigureError("--data: this figure needs prepared data. Name its folder with --data DIR.")
     sets: dict[str, lengths.Lengths] = {}
@@ -118,50 +99,45 @@ def _lengths(options: Options) -> dict[str, Picture]:
             if title in sets:
                 raise FigureError(f"--data: two folders are named {folder.name}. Rename one of them.")
             sets[title] = lengths.data(each)
-    return {"": Picture(lengths.draw(sets), lengths.rows(sets))}
+    yield Picture(lengths.draw(sets), lengths.rows(sets))
 
 
 MODEL = {"checkpoint": None, "data": None, "side": None}
-TEXT = {"split": "valid", "texts": 8}
+TEXT = {**MODEL, "split": "valid", "texts": 8}
 KINDS = {
     "embedding-heat-map": Kind(
-        *("M1-M4, Figure 4", "Show the values that an encoding has learned for distances or positions."),
+        "M1-M4, Figure 4",
+        "Show the values that an encoding has learned for distances or positions.",
         {**MODEL, "layer": 1, "head": 1, "columns": 50},
         _heat_map,
     ),
     "mean-attention": Kind(
-        *("M1-M4, Figure 5", "Show the attention weights of a layer, averaged over heads and texts."),
-        {**MODEL, **TEXT, "layer": 1, "columns": 50},
+        "M1-M4, Figure 5",
+        "Show the attention weights of a layer, averaged over heads and texts.",
+        {**TEXT, "layer": 1, "columns": 50},
         _mean_attention,
     ),
     "rank": Kind(
-        *(
-            "DIET, Figures 2 and 8, Theorem 1",
-            "Show the rank of the attention logits of a checkpoint, or of random logits without --checkpoint.",
-        ),
-        {**MODEL, **TEXT, "layer": 1, "columns": 128, "rank": None},
+        "DIET, Figures 2 and 8, Theorem 1",
+        "Show the rank of the attention logits, and of their part that depends on positions only.",
+        {**TEXT, "layer": 1, "columns": 128},
         _rank,
     ),
-    "gradients": Kind(
-        *("DIET, Theorem 2", "Show the gradients of token embeddings and of positions, for random inputs and weights."),
-        {"columns": 32},
-        _gradients,
-    ),
     "cosine": Kind(
-        *("DIET, Figure 5", "Show the cosine similarities between the position vectors at the input."),
+        "DIET, Figure 5",
+        "Show the cosine similarities between the position vectors at the input.",
         {**MODEL, "columns": None},
         _cosine,
     ),
     "patterns": Kind(
-        *(
-            "DIET, Figures 4, 6 and 7",
-            "Show the part of each head's logits that depends on positions, and how well distances alone explain it.",
-        ),
+        "DIET, Figures 4, 6 and 7",
+        "Show the part of each head's logits that depends on positions, and how well distances alone explain it.",
         {**MODEL, "layer": 1, "columns": 32, "second_segment": None},
         _patterns,
     ),
     "lengths": Kind(
-        *("LFHC and GCDF, Figures 3 and 4", "Show how long the texts are, and how often each distance occurs."),
+        "LFHC and GCDF, Figures 3 and 4",
+        "Show how long the texts are, and how often each distance occurs.",
         {"data": None, "split": "train"},
         _lengths,
     ),
@@ -186,41 +162,23 @@ def _parser() -> Parser:
     parser.add_argument("name", choices=KINDS, metavar="NAME", help="Figure to draw, from the list above.")
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder to write the files to.")
     add = parser.add_argument
-    add(
-        "--checkpoint", type=Path, action="append", metavar="FILE", help="fairseq checkpoint; the flag may be repeated."
-    )
-    add(
-        "--data",
-        type=Path,
-        action="append",
-        metavar="DIR",
-        help="Folder with the dictionary and the text (default: the folder of the training data). For the figure "
-        "`lengths`, the flag may be repeated.",
-    )
+    several = {"type": Path, "action": "append"}
+    add("--checkpoint", **several, metavar="FILE", help="fairseq checkpoint; the flag may be repeated.")
+    data = "Folder with the dictionary and the text (default: the folder of the training data)."
+    add("--data", **several, metavar="DIR", help=f"{data} For the figure `lengths`, the flag may be repeated.")
     add("--side", choices=("encoder", "decoder"), help="Part of an encoder-decoder model to draw (default: encoder).")
-    add(
-        "--split",
-        metavar="NAME",
-        help="Split of the data to read (default: train for the figure `lengths`, valid for all others).",
-    )
-    add("--texts", type=bounded(1), metavar="N", help="Number of texts to read (default: 8).")
-    add("--layer", type=bounded(1), metavar="N", help="Number of the layer, counted from 1 (default: 1).")
-    add("--head", type=bounded(1), metavar="N", help="Number of the head, counted from 1 (default: 1).")
+    split = "Split of the data to read (default: train for the figure `lengths`, valid for all others)."
+    add("--split", metavar="NAME", help=split)
     defaults = ", ".join(f"{name} {kind.reads['columns']}" for name, kind in KINDS.items() if kind.reads.get("columns"))
-    add("--columns", type=bounded(2), metavar="N", help=f"Number of tokens or distances to show (default: {defaults}).")
-    add(
-        "--rank",
-        type=bounded(1),
-        metavar="N",
-        help="Rank d_p of the product of position factors, for the figure `rank` without a checkpoint (default: the "
-        "width of a head, 32).",
-    )
-    add(
-        "--second-segment",
-        type=bounded(0),
-        metavar="N",
-        help="Position of the first token of a second segment (default: there is only one segment).",
-    )
+    numbers = {
+        "texts": (1, "Number of texts to read (default: 8)."),
+        "layer": (1, "Number of the layer, counted from 1 (default: 1)."),
+        "head": (1, "Number of the head, counted from 1 (default: 1)."),
+        "columns": (2, f"Number of tokens or distances to show (default: {defaults})."),
+        "second-segment": (0, "Position of the first token of a second segment (default: there is only one segment)."),
+    }
+    for name, (least, text) in numbers.items():
+        add(f"--{name}", type=bounded(least), metavar="N", help=text)
     return parser
 
 
@@ -231,13 +189,15 @@ def main(argv: Sequence[str]) -> int:
     kind = KINDS[options.name]
     unread = sorted(set(vars(options)) - set(kind.reads) - {"name", "output"})
     if unread:
-        known = ", ".join(f"--{name.replace('_', '-')}" for name in kind.reads) or "--output"
+        known = ", ".join(f"--{name.replace('_', '-')}" for name in kind.reads)
         flag = f"--{unread[0].replace('_', '-')}"
         parser.error(f"{flag} has no effect on {options.name}, which reads only {known}. Leave out {flag}.")
     for name, default in kind.reads.items():
         setattr(options, name, getattr(options, name, default))
     try:
-        for end, picture in kind.make(options).items():
+        pictures = list(kind.make(options))
+        for number, picture in enumerate(pictures, start=1):
+            end = f"-{number}" if len(pictures) > 1 else ""
             paths = save(picture.figure, picture.rows, options.output, f"{options.name}{end}")
             print("\n".join([*picture.report, f"{paths[0]} (and {paths[1].suffix}, {paths[2].suffix})"]))
     except (FigureError, CheckpointError, OSError, ValueError) as error:

@@ -65,58 +65,30 @@ def _parser() -> Parser:
         description="Continue prompts with a language model (posenc_transformer_lm).",
         epilog=EPILOG,
     )
-    add = parser.add_argument
+
+    def number(flag: str, text: str, *bounds: float, whole: bool = True, default: float | None = None) -> None:
+        text = text if default is None else f"{text} (default: {default})."
+        parser.add_argument(flag, type=bounded(*bounds, whole=whole), default=default, metavar="N", help=text)
+
+    add, prompts = parser.add_argument, parser.add_mutually_exclusive_group(required=True)
     add("--checkpoint", required=True, type=Path, metavar="FILE", help="Checkpoint of a language model.")
-    prompts = parser.add_mutually_exclusive_group(required=True)
-    prompts.add_argument(
-        "--prompt", metavar="TEXT", help="Text to continue. If it is empty, the model starts a new text."
-    )
+    text = "Text to continue. If it is empty, the model starts a new text."
+    prompts.add_argument("--prompt", metavar="TEXT", help=text)
     prompts.add_argument("--input", type=Path, metavar="FILE", help="File with one prompt per line.")
-    add(
-        "--length",
-        type=bounded(1),
-        default=100,
-        metavar="N",
-        help="Number of new tokens per text (default: 100).",
-    )
+    number("--length", "Number of new tokens per text", 1, default=100)
     add("--until-eos", action="store_true", help="End each text before the first </s> that the model generates.")
-    add(
-        "--temperature",
-        type=bounded(0, whole=False),
-        default=1.0,
-        metavar="T",
-        help="Number by which the log-probabilities are divided before a token is drawn (default: 1). With 0, the most "
-        "probable token is always chosen.",
-    )
-    add("--top-k", type=bounded(1), metavar="N", help="Draw from the N most probable tokens only.")
-    add(
-        "--top-p",
-        type=bounded(0, 1, whole=False),
-        metavar="P",
-        help="Draw from the smallest set of most probable tokens whose probabilities sum up to P (from 0 to 1).",
-    )
-    add(
-        "--samples",
-        type=bounded(1),
-        default=1,
-        metavar="N",
-        help="Number of texts per prompt (default: 1).",
-    )
-    add("--seed", type=int, default=1, metavar="N", help="Random seed, set again for each prompt (default: 1).")
-    add(
-        "--data",
-        type=Path,
-        metavar="DIR",
-        help="Folder with dict.txt. Default: the folder of the checkpoint or, if it has no dict.txt, the folder "
-        "of the training data.",
-    )
-    add(
-        "--tokenizer",
-        type=Path,
-        metavar="FILE_OR_FOLDER",
-        help=f"File or folder of the tokenizer that split the training text: {tokenizer.FORMS}. Default: the folder "
-        "tokenizer/ beside dict.txt; without one, tokens are separated by spaces.",
-    )
+    text = "Divide log-probabilities by this number before a token is drawn; 0 always takes the most probable token"
+    number("--temperature", text, 0, whole=False, default=1.0)
+    number("--top-k", "Draw from the N most probable tokens only.", 1)
+    text = "Draw from the smallest set of most probable tokens whose probabilities sum up to N (from 0 to 1)."
+    number("--top-p", text, 0, 1, whole=False)
+    number("--samples", "Number of texts per prompt", 1, default=1)
+    number("--seed", "Random seed, set again for each prompt", float("-inf"), default=1)
+    text = "Folder with dict.txt. Default: the folder of the checkpoint, or else the folder of the training data."
+    add("--data", type=Path, metavar="DIR", help=text)
+    text = f"File or folder of the tokenizer that split the training text: {tokenizer.FORMS}. Default: the folder "
+    text += "tokenizer/ beside dict.txt; without one, tokens are separated by spaces."
+    add("--tokenizer", type=Path, metavar="FILE_OR_FOLDER", help=text)
     add("--device", default="cpu", choices=("cpu", "cuda"), help="Device to compute on (default: cpu).")
     add("--json", action="store_true", help="Print a JSON list with one object per text, and nothing else.")
     return parser
@@ -165,33 +137,15 @@ def _dictionary(args: Namespace) -> Path:
     return Path(path)
 
 
-def _loaded(args: Namespace, dictionary: Path) -> tuple[Any, Any]:
-    """Return the model in evaluation mode, and its task.
-
-    Raises:
-        CheckpointError: The checkpoint cannot be read.
-    """
-    from fairseq import checkpoint_utils
-
-    with warnings_only("fairseq"):
-        models, _, task = checkpoint_utils.load_model_ensemble_and_task(
-            [str(args.checkpoint)], {"data": str(dictionary.parent)}
-        )
-    return models[0].eval().to(args.device), task
-
-
-def _context(model: Any, task: Any, length: int) -> dict[str, Any]:
+def _context(task: Any, length: int) -> dict[str, Any]:
     """Return the arguments of `continued` that define how the model reads a text of `length` tokens.
 
     A model that was trained without segments reads the text as one sequence.
     """
-    if getattr(task, "trained", None):
-        return {
-            "segment": task.eval_length,
-            "remembered": task.eval_memory,
-            "same_length": bool(task.cfg.same_length),
-        }
-    return {"segment": length, "remembered": 0}
+    if not getattr(task, "trained", None):
+        return {"segment": length, "remembered": 0}
+    same_length = bool(task.cfg.same_length)
+    return {"segment": task.eval_length, "remembered": task.eval_memory, "same_length": same_length}
 
 
 def _check_length(model: Any, context: dict[str, Any], prompt: int, length: int) -> None:
@@ -215,41 +169,46 @@ def _check_length(model: Any, context: dict[str, Any], prompt: int, length: int)
 def _texts(args: Namespace, prompts: Sequence[str]) -> Iterator[Row]:
     """Yield the continuations of all prompts."""
     _check_model(args.checkpoint)
+    from fairseq import checkpoint_utils
+
     path = _dictionary(args)
-    model, task = _loaded(args, path)
+    with warnings_only("fairseq"):
+        files, overrides = [str(args.checkpoint)], {"data": str(path.parent)}
+        (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(files, overrides)
+    model.eval().to(args.device)
     dictionary = task.source_dictionary
+    eos, unknown = dictionary.eos(), dictionary.unk()
     place = args.tokenizer or tokenizer.beside(path)
     if place is None and marked(dictionary.symbols) is not None:
-        note = f"{path} contains pieces of words, but there is no tokenizer beside it"
-        advice = "Prompts must already be split into these pieces. To split text, give --tokenizer FILE_OR_FOLDER."
-        print(f"generate-text: {note}. {advice}", file=sys.stderr)
+        _note(
+            f"{path} contains pieces of words, but there is no tokenizer beside it. Prompts must already be split into "
+            "these pieces. To split text, give --tokenizer FILE_OR_FOLDER"
+        )
     text = Text(dictionary, place)
-    first = dictionary.bos() if getattr(task.cfg, "add_bos_token", False) else dictionary.eos()
     generator = torch.Generator(args.device)
     excluded = [dictionary.pad(), dictionary.bos()]  # no text that the model was trained on has them
     choose = sampler(
         temperature=args.temperature, top_k=args.top_k, top_p=args.top_p, excluded=excluded, generator=generator
     )
+    first = dictionary.bos() if getattr(task.cfg, "add_bos_token", False) else eos
     encoded = [[first, *text.ids(prompt)] for prompt in prompts]
-    contexts = [_context(model, task, len(ids) + args.length) for ids in encoded]
+    contexts = [_context(task, len(ids) + args.length) for ids in encoded]
     for number, (ids, context) in enumerate(zip(encoded, contexts, strict=True), 1):
         _check_length(model, context, len(ids), args.length)
-        if unknown := ids.count(dictionary.unk()):
-            note = (
-                f"prompt {number} contains tokens ({unknown} of {len(ids) - 1}) that are not in {path}: they are <unk>"
-            )
-            print(f"generate-text: {note}.", file=sys.stderr)
+        if count := ids.count(unknown):
+            tokens = f"prompt {number} contains tokens ({count} of {len(ids) - 1})"
+            _note(f"{tokens} that are not in {path}: they are <unk>")
     for number, (ids, context) in enumerate(zip(encoded, contexts, strict=True), 1):
         generator.manual_seed(args.seed)
         start = torch.tensor([ids] * args.samples, device=args.device)
         tokens, scores = continued(model, start, args.length, **context, choose=choose)
         for sample, (row, own) in enumerate(zip(tokens[:, len(ids) :].tolist(), scores.tolist(), strict=True), 1):
-            count = row.index(dictionary.eos()) if args.until_eos and dictionary.eos() in row else len(row)
+            count = row.index(eos) if args.until_eos and eos in row else len(row)
             yield Row(number, sample, text.text([*ids[1:], *row[:count]]), count, sum(own[:count]))
 
 
-def _prompts(args: Namespace) -> list[str]:
-    return [args.prompt] if args.input is None else read_lines(args.input)
+def _note(text: str) -> None:
+    print(f"generate-text: {text}.", file=sys.stderr)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -259,7 +218,7 @@ def main(argv: Sequence[str]) -> int:
     _check(parser, args)
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     try:
-        prompts = _prompts(args)
+        prompts = [args.prompt] if args.input is None else read_lines(args.input)
         rows = []
         for row in _texts(args, prompts):
             rows.append(row)

@@ -14,7 +14,7 @@ from .checkpoints import CheckpointError, UnsafeCheckpointError, safe_load
 __all__ = ["CheckpointError", "UnsafeCheckpointError", "apply", "safe_load"]
 
 #: files of this folder that fix faults, each with a function `mend`
-MENDS = ("batches", "checkpoints", "checkpoint_names", "commands", "data", "generation", "saving", "training")
+MENDS = ("batches", "checkpoints", "commands", "data", "generation", "literals", "saving", "training")
 
 
 def apply() -> None:

@@ -17,9 +17,8 @@ import logging
 import multiprocessing.util  # noqa: F401  (its exit handler must be registered before ours)
 import queue
 import threading
-import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -28,7 +27,6 @@ from .patching import replace, say_once
 logger = logging.getLogger(__name__)
 
 _PATIENCE = 60.0  # seconds to wait for the batch that the thread is reading; data loaders rarely need more
-_running: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def mend() -> None:
@@ -47,14 +45,10 @@ def mend() -> None:
     replace(iterators.EpochBatchIterator, "next_epoch_itr", _with_workers_of_the_epoch)
     replace(iterators.EpochBatchIterator, "_get_iterator_for_epoch", _with_its_batches_fixed)
     replace(iterators.EpochBatchIterator, "__init__", _without_lasting_workers)
-    replace(iterators.BackgroundConsumer, "__init__", _with_stoppable_queue)
-    replace(iterators.BackgroundConsumer, "run", _until_stopped)
-    replace(iterators.BufferedIterator, "_create_consumer", _with_finalizer)
-    replace(iterators.FrozenBatchSampler, "__init__", _with_weak_method)
     # Register after torch and multiprocessing, because exit handlers run in reverse order, and the thread needs the
     # worker processes until its batch is complete.
-    atexit.unregister(_stop_all)
-    atexit.register(_stop_all)
+    atexit.unregister(stop_reading)
+    atexit.register(stop_reading)
 
 
 # -- the last batch
@@ -146,66 +140,19 @@ def _without_lasting_workers(original: Callable[..., None], epochs: Any, *args: 
 # -- the thread that reads ahead
 
 
-class _Stopped(BaseException):
-    """Raised to end the thread. This is no `Exception`, because fairseq puts every `Exception` into the queue."""
+def stop_reading() -> None:
+    """End all threads that read batches ahead, and wait for them. Python calls this function before it exits."""
+    from fairseq.data.iterators import BackgroundConsumer
 
-
-class _StoppableQueue:
-    """Wrap the queue of the thread that reads batches; after `stop`, the method `put` ends the thread."""
-
-    def __init__(self, batches: queue.Queue[Any]) -> None:
-        self.batches = batches
-        self.stopped = threading.Event()
-
-    def put(self, item: Any) -> None:
-        if self.stopped.is_set():
-            raise _Stopped
-        self.batches.put(item)
-
-    def stop(self) -> None:
-        """Empty the queue, so that a `put` that waits for space can finish. The next `put` then ends the thread."""
-        self.stopped.set()
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self.batches.get_nowait()
-
-
-def _with_stoppable_queue(original: Callable[..., None], thread: Any, queue: Any, *args: Any, **kwargs: Any) -> None:
-    original(thread, _StoppableQueue(queue), *args, **kwargs)
-    _running.add(thread)
-
-
-def _until_stopped(original: Callable[..., None], thread: Any) -> None:
-    with contextlib.suppress(_Stopped):
-        original(thread)
-
-
-def _with_finalizer(original: Callable[..., None], iterator: Any) -> None:
-    """Stop the thread when its iterator is deleted; otherwise each training leaves its thread, workers and files.
-
-    The thread refers to the queue and the data loader but not to this iterator, so the iterator can be deleted. The
-    finalizer does not wait: the garbage collector may call it in a thread that the reading thread waits for.
-    """
-    original(iterator)
-    weakref.finalize(iterator, iterator._consumer._queue.stop).atexit = False
-
-
-def _with_weak_method(original: Callable[..., None], sampler: Any, batches: Any, *args: Any, **kwargs: Any) -> None:
-    """Let the sampler hold only a weak reference to its owner, so that the owner and its iterator can be deleted."""
-    method = weakref.WeakMethod(batches)
-
-    def ordered_batches(*args: Any, **kwargs: Any) -> Any:
-        owned = method()
-        assert owned is not None, "the sampler is used after the deletion of its owner"
-        return owned(*args, **kwargs)
-
-    original(sampler, ordered_batches, *args, **kwargs)
-
-
-def _stop_all() -> None:
-    """Stop all threads that read batches, and wait for them before Python exits."""
-    threads = [thread for thread in list(_running) if thread.is_alive()]
+    threads = [thread for thread in threading.enumerate() if isinstance(thread, BackgroundConsumer)]
     for thread in threads:
-        thread._queue.stop()
+        thread._queue.put = _end_thread
+        with contextlib.suppress(queue.Empty):
+            while True:  # make space, so that a `put` that waits for it can finish
+                thread._queue.get_nowait()
     for thread in threads:
         thread.join(_PATIENCE)
+
+
+def _end_thread(batch: Any) -> NoReturn:
+    raise SystemExit  # fairseq puts every `Exception` into the queue, and a thread ends silently with this error

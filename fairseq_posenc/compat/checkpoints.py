@@ -2,7 +2,7 @@
 
 `torch.load(weights_only=True)` builds only objects whose types are on its allow-list. Building a type that this file
 adds to the allow-list must never run code. No function of this package loads a file with `weights_only=False`.
-`checkpoint_names` checks the names of the classes that fairseq builds from a checkpoint.
+`literals` keeps fairseq from running the options in a checkpoint as code.
 
 torch.save writes zip archives, which have a CRC-32 of each part. torch.load ignores these checksums, so this file
 compares them. Files in the old format have no checksums.
@@ -16,16 +16,15 @@ import os
 import pickle
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from ..core.refusal import RefusedError
-from . import older_options
-from .patching import overlay, say_once
+from ..core.refusal import InputError, RefusedError
+from .patching import overlay, replace, say_once
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +56,7 @@ def allowed_globals() -> list[Any]:
 
 
 def mend() -> None:
-    """Make fairseq load checkpoints with `safe_load`.
+    """Make fairseq load checkpoints with `safe_load`, and name files of another kind.
 
     fairseq loads checkpoints in checkpoint_utils.py:340 (train, generate, validate, hub) and :909 (EMA weights). The
     types are also added to torch's own allow-list, so that a plain `torch.load` of such a checkpoint works.
@@ -66,6 +65,7 @@ def mend() -> None:
 
     torch.serialization.add_safe_globals(allowed_globals())
     overlay(checkpoint_utils, "torch", load=safe_load)
+    replace(checkpoint_utils, "load_checkpoint_to_cpu", _with_all_parts)
 
 
 def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
@@ -87,17 +87,15 @@ def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
         if isinstance(name, str) and not has_checksums(name, weights=not options.get("mmap")):
             options.pop("mmap", None)  # files in the old format cannot be memory-mapped
             say_once(logger, f"{name}: the file has no checksums, so damage to its weights cannot be noticed.")
-        state = torch.load(file, map_location=map_location, weights_only=True, **options)
+        return torch.load(file, map_location=map_location, weights_only=True, **options)
     except (FileNotFoundError, IsADirectoryError, PermissionError, MemoryError):
         raise  # these errors name the file or have another cause
     except Exception as error:
         raise _refusal(name or "a checkpoint in memory", error) from error
-    older_options.rename(state)
-    return state
 
 
 def has_checksums(path: str | Path, *, weights: bool = True) -> bool:
-    """Return whether a file has checksums, after comparing its parts with them.
+    """Return whether a file has checksums, that is, is not in the old format, after comparing its parts with them.
 
     torch.save never compresses a part, and torch.load uncompresses parts without a limit, so a small file could fill
     the memory. Therefore compressed parts are refused.
@@ -115,13 +113,9 @@ def has_checksums(path: str | Path, *, weights: bool = True) -> bool:
         if file.read(len(_MAGIC)) != _MAGIC:
             return False
     with zipfile.ZipFile(path) as archive:
-        parts = [part for part in archive.infolist() if part.file_size]
-        for part in parts:
+        for part in archive.infolist():
             if part.compress_type != zipfile.ZIP_STORED:
                 raise zipfile.BadZipFile(f"its part {part.filename} is compressed, which torch.save never does")
-        if not any(part.CRC for part in parts):  # torch.serialization.set_crc32_options(False) writes zeros
-            return False
-        for part in parts:
             if weights or not _WEIGHTS.search(part.filename):
                 with archive.open(part) as content:
                     while content.read(_CHUNK):
@@ -141,6 +135,24 @@ def _refusal(name: str, error: Exception) -> CheckpointError:
         f"{problem} A checkpoint may contain weights, numbers, text and options, but nothing that could run code, so "
         f"do not use a file whose source you do not trust. {advice}."
     )
+
+
+def _with_all_parts(original: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> Any:
+    """Name a file that holds no checkpoint of a training; fairseq raises errors such as KeyError('model')."""
+    try:
+        state = original(path, *args, **kwargs)
+        is_whole = isinstance(state["model"], Mapping) and (state.get("cfg") or state.get("args")) is not None
+        problem = "it has no weights or no settings"
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        is_whole, problem = False, f"fairseq cannot read its parts ({type(error).__name__}: {error})"
+    if not is_whole:
+        raise CheckpointError(
+            f"{path}: this is not a checkpoint of fairseq-train, because {problem}. Give a file that fairseq-train "
+            "wrote."
+        )
+    return state
 
 
 def load_model(file: Any) -> dict[str, Any]:

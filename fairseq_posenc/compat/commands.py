@@ -146,8 +146,8 @@ def _of_one_copy(original: Callable[..., None], args: Any) -> None:
     fairseq's own message ('not globally unique', utils.py:464) names only one of the folders, and only the first call
     raises it. Moreover, fairseq would refuse a symbolic link to the imported folder.
     """
-    folder = _user_dir(args)
-    if folder is None or not is_this_copy(folder):
+    folder = getattr(args, "user_dir", None)
+    if folder is None or not is_this_copy(Path(os.path.abspath(folder))):
         original(args)
 
 
@@ -160,27 +160,13 @@ def is_this_copy(folder: Path) -> bool:
     # In the parent folder of a clone, --user-dir fairseq_posenc finds the clone, which contains the package.
     if _PACKAGE in (folder.resolve(), folder.resolve() / _PACKAGE.name):
         return True
-    if folder.name == _PACKAGE.name:
+    if folder.name == _PACKAGE.name and folder.exists():
         raise ImportError(
             f"--user-dir {folder}: another copy of {_PACKAGE.name} is already imported from {_PACKAGE}. Pass "
             f"--user-dir {_PACKAGE}. To use {folder} instead, remove {_PACKAGE} from the Python path "
             "(pip uninstall fairseq-posenc)."
         )
     return False
-
-
-def _user_dir(args: Any) -> Path | None:
-    """Return the folder that fairseq would import for --user-dir, or None if there is no such folder."""
-    import fairseq
-
-    user_dir = getattr(args, "user_dir", None)
-    if user_dir is None:
-        return None
-    inside = os.path.dirname(fairseq.__file__)
-    for path in (os.path.abspath(user_dir), os.path.join(inside, user_dir), os.path.join(inside, "..", user_dir)):
-        if os.path.exists(path):
-            return Path(os.path.normpath(path))
-    return None
 
 
 # -- several processes

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import io
+import inspect
 import os
+import re
 import struct
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..core.reading import colon_problem, decoded, read_utf8
+from ..core.reading import colon_problem, decoded, read_lines
 from ..core.refusal import InputError
 from .commands import in_one_line
 from .patching import overlay, replace, running
 
 _UNREADABLE = (AssertionError, KeyError, ValueError, OverflowError, struct.error)  # what fairseq raises
+_ENTRY = re.compile(r".* [+-]?\d{1,4300}( #fairseq:overwrite)?")  # a line of dict.txt; Python reads 4,300 digits
 _CURE = "The data are damaged or incomplete: copy both files again, or binarise the data again."
 
 
@@ -53,7 +54,7 @@ def mend() -> None:
     for kind in (memory_mapped, memory_mapped.Index):  # of an object that could not be built
         replace(kind, "__del__", _without_error)
     replace(LanguagePairDataset, "__init__", _of_equal_sides)
-    replace(Dictionary, "add_from_file", _with_place)
+    replace(Dictionary, "add_from_file", _of_a_file)
     replace(indexed_dataset.IndexedRawTextDataset, "read_data", _without_line_ends)
     modules = [file_chunker_utils, indexed_dataset]
     if (preprocess := running("fairseq_cli.preprocess")) is not None:
@@ -105,26 +106,17 @@ def _without_error(original: Callable[..., None], instance: Any) -> None:
 # -- pairs
 
 
-def _of_equal_sides(
-    original: Callable[..., None],
-    dataset: Any,
-    src: Any,
-    src_sizes: Any,
-    src_dict: Any,
-    tgt: Any = None,
-    *args: Any,
-    **kwargs: Any,
-) -> None:
+def _of_equal_sides(original: Callable[..., None], dataset: Any, *args: Any, **kwargs: Any) -> None:
     """Compare the numbers of sentences of each pair of files; fairseq compares only the totals of several corpora."""
-    sources, targets = _files(src), [] if tgt is None else _files(tgt)
-    for source, target in zip(sources, targets, strict=False):
+    given = inspect.signature(original).bind(dataset, *args, **kwargs).arguments
+    for source, target in zip(*(_files(given.get(side)) for side in ("src", "tgt")), strict=False):
         if len(source) != len(target):
             raise DataError(
                 f"{_name(source, 'the source')} has {len(source):,} sentences, but {_name(target, 'the target')} has "
                 f"{len(target):,}. Binarise their text again with fairseq-preprocess --user-dir, which ends sentences "
                 "at line feeds only and refuses text that is not parallel."
             )
-    original(dataset, src, src_sizes, src_dict, tgt, *args, **kwargs)
+    original(dataset, *args, **kwargs)
 
 
 def _files(dataset: Any) -> list[Any]:
@@ -135,7 +127,7 @@ def _files(dataset: Any) -> list[Any]:
         dataset = dataset.dataset
     if isinstance(dataset, ConcatDataset):
         return [file for part in dataset.datasets for file in _files(part)]
-    return [dataset]
+    return [] if dataset is None else [dataset]
 
 
 def _name(dataset: Any, otherwise: str) -> str:
@@ -145,28 +137,17 @@ def _name(dataset: Any, otherwise: str) -> str:
 # -- dictionaries
 
 
-def _with_place(original: Callable[..., None], dictionary: Any, file: Any) -> None:
+def _of_a_file(original: Callable[..., None], dictionary: Any, file: Any) -> None:
     """Name the file and the line of a dictionary that cannot be read; fairseq names at most one of them."""
-    if not isinstance(file, str):  # fairseq calls this function again with the opened file
-        return original(dictionary, file)
     try:
-        return original(dictionary, file)
-    except OSError:
-        raise
+        original(dictionary, file)
     except Exception as error:
-        lines = io.StringIO(read_utf8(Path(file)), newline=None)  # raises the error if the file is not UTF-8
-        bad = next((number for number, line in enumerate(lines, 1) if not _is_entry(line)), None)
+        if isinstance(error, OSError) or not isinstance(file, str):  # fairseq calls it again with the opened file
+            raise
+        lines = read_lines(Path(file))  # raises the error if the file is not UTF-8
+        bad = next((number for number, line in enumerate(lines, 1) if not _ENTRY.fullmatch(line.rstrip())), None)
         place, problem = (file, error) if bad is None else (f"{file}:{bad}", "it is not a symbol, a space and a count")
         raise DataError(f"{place}: {problem}. Use the dict.txt that was written with the data.") from error
-
-
-def _is_entry(line: str) -> bool:
-    words = line.rstrip().removesuffix(" #fairseq:overwrite").rsplit(" ", 1)
-    try:
-        int(words[-1])  # as fairseq does; Python refuses a number of very many digits
-    except ValueError:
-        return False
-    return len(words) == 2
 
 
 # -- text
@@ -197,7 +178,7 @@ def sentences(original: Callable[..., Any], path: str, buffer_size: int) -> Iter
         NotTextError: A line is not UTF-8.
     """
     name = "standard input" if path == "-" else path
-    with nullcontext(sys.stdin.buffer) if path == "-" else builtins.open(path, "rb") as lines:
+    with contextlib.nullcontext(sys.stdin.buffer) if path == "-" else builtins.open(path, "rb") as lines:
         buffer = []
         for number, line in enumerate(lines, 1):
             buffer.append(decoded(line, name, number).strip())

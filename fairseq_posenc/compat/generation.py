@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from .checkpoints import CheckpointError, safe_load, settings_of
@@ -25,25 +24,13 @@ _WITHOUT_FILE = "@@ "  # what --replace-unk means to fairseq without a file
 
 
 def mend() -> None:
-    """Mend --no-repeat-ngram-size, --diverse-beam-groups and --replace-unk, and note translations that are too long.
-
-    The original methods of the first two are kept as attributes `_posenc_original`, because TorchScript would compile a
-    function that is kept as `__wrapped__`.
-    """
+    """Mend --no-repeat-ngram-size, --diverse-beam-groups and --replace-unk."""
     from fairseq import utils
     from fairseq.ngram_repeat_block import NGramRepeatBlock
     from fairseq.search import DiverseBeamSearch
-    from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 
-    if NGramRepeatBlock.forward is not block_ngrams:
-        block_ngrams._posenc_original = NGramRepeatBlock.forward  # type: ignore[attr-defined]
-        NGramRepeatBlock.forward = block_ngrams
-    if DiverseBeamSearch.step is not step:
-        replace(DiverseBeamSearch, "__init__", _with_batch)
-        DiverseBeamSearch._posenc_original = DiverseBeamSearch.step
-        DiverseBeamSearch.step = torch.jit.export(step)
-    for generator in (SequenceGenerator, SequenceGeneratorWithAlignment):
-        replace(generator, "generate", _with_note)
+    replace(NGramRepeatBlock, "_no_repeat_ngram", _until_this_step)
+    replace(DiverseBeamSearch, "step", _by_place)
     replace(utils, "load_align_dict", _or_empty)
     replace(utils, "replace_unk", _by_pairs)
 
@@ -51,38 +38,30 @@ def mend() -> None:
 # -- --no-repeat-ngram-size
 
 
-def block_ngrams(self: Any, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
-    """Block repeated n-grams as NGramRepeatBlock.forward does, but ignore the padding after the current step.
+def _until_this_step(
+    original: Callable[..., Tensor], block: Any, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int
+) -> Tensor:
+    """Block repeated n-grams without the padding after the current step.
 
     fairseq compares n-grams with the end of `tokens`, which is padded to the maximum length, and so bans nothing
-    (ngram_repeat_block.py:101). TorchScript compiles this function too.
+    (ngram_repeat_block.py:101).
     """
-    if tokens.size(0) != bsz * beam_size or lprobs.size(0) != bsz * beam_size:  # the CUDA extension does not check
-        raise ValueError(
-            f"{bsz * beam_size} hypotheses are needed, but tokens has {tokens.size(0)} and lprobs has {lprobs.size(0)}"
-        )
-    if self.use_extension:
-        return self.call_cuda_extension(tokens, lprobs, bsz, beam_size, step)
-    return self._no_repeat_ngram(tokens[:, : step + 1], lprobs, bsz, beam_size, step)
+    return original(block, tokens[:, : step + 1], lprobs, bsz, beam_size, step)
 
 
 # -- --diverse-beam-groups
 
 
-def _with_batch(original: Callable[..., None], search: Any, *args: Any, **kwargs: Any) -> None:
-    original(search, *args, **kwargs)
-    search.batch = torch.empty(0, dtype=torch.long)
-
-
-def step(
-    self: Any,
+def _by_place(
+    original: Callable[..., Any],
+    search: Any,
     step: int,
     lprobs: Tensor,
     scores: Tensor,
     prev_output_tokens: Tensor | None = None,
     original_batch_idxs: Tensor | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Search as DiverseBeamSearch.step does, with the places of the remaining sentences among those of step 0.
+) -> Any:
+    """Search with the places of the remaining sentences among those of step 0, in place of their numbers in the data.
 
     fairseq finds the overlap of a sentence's groups by the number of the sentence in the data, although it keeps one
     row for each sentence of the batch (search.py:649). So it raises an IndexError, or takes the overlap of another
@@ -90,10 +69,9 @@ def step(
     """
     if original_batch_idxs is not None:
         if step == 0:
-            self.batch = original_batch_idxs
-        original_batch_idxs = original_batch_idxs.unsqueeze(1).eq(self.batch).int().argmax(1)
-    scores, tokens, beams = self._posenc_original(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
-    return scores, tokens, beams
+            search.batch = original_batch_idxs
+        original_batch_idxs = original_batch_idxs.unsqueeze(1).eq(search.batch).int().argmax(1)
+    return original(search, step, lprobs, scores, prev_output_tokens, original_batch_idxs)
 
 
 # -- --replace-unk
@@ -132,34 +110,6 @@ def _by_pairs(
 
 
 # -- lengths
-
-
-def _with_note(original: Callable[..., Any], generator: Any, models: Any, sample: Any, **kwargs: Any) -> Any:
-    """Log when a translation is longer than the flags allow for its own source.
-
-    fairseq limits it by the longest source of its batch (sequence_generator.py:268), so a translation that does not end
-    depends on the batch. Another limit would change fairseq's results, so the limit stays.
-    """
-    hypotheses = original(generator, models, sample, **kwargs)
-    for limit, translations in zip(_own_limits(generator, sample["net_input"]), hypotheses, strict=False):
-        if any(len(translation["tokens"]) > limit + 1 for translation in translations):  # </s> is not counted
-            say_once(
-                logger,
-                "A translation is longer than --max-len-a, --max-len-b or --match-source-len allow for its own "
-                "source, because fairseq limits it by the longest source of its batch. Such translations depend "
-                "on the batches. --batch-size 1 limits each sentence by its own source.",
-            )
-    return hypotheses
-
-
-def _own_limits(generator: Any, inputs: Mapping[str, Tensor]) -> list[int]:
-    """Return the number of tokens that the flags allow for each source; an empty list if it is the same for all."""
-    if generator.match_source_len and "src_lengths" in inputs:
-        return inputs["src_lengths"].tolist()
-    if not generator.max_len_a or "src_tokens" not in inputs:
-        return []
-    lengths = inputs["src_tokens"].ne(generator.pad).sum(1).tolist()
-    return [int(generator.max_len_a * length + generator.max_len_b) for length in lengths]
 
 
 def adopt_limits(options: argparse.Namespace, words: Sequence[str]) -> None:

@@ -29,15 +29,14 @@ def replace(owner: Any, name: str, mend: Callable[..., Any]) -> None:
     """
     original = getattr(owner, name)
     mends = getattr(original, _MARK, ())
-    own_name = f"{mend.__module__}.{mend.__qualname__}"
-    if own_name in mends:
+    if mend in mends:
         return
 
     @functools.wraps(original)
     def mended(*args: Any, **kwargs: Any) -> Any:
         return mend(original, *args, **kwargs)
 
-    setattr(mended, _MARK, (*mends, own_name))
+    setattr(mended, _MARK, (*mends, mend))
     setattr(owner, name, mended)
 
 
@@ -49,22 +48,6 @@ def running(name: str) -> types.ModuleType | None:
     return module if spec is not None and spec.name == name else None
 
 
-class Overlay(types.ModuleType):
-    """Present a module with a few replaced names; all other names are those of the module.
-
-    An overlay is set as a global variable of one fairseq module, so that no other module sees the replaced names.
-    """
-
-    def __init__(self, module: types.ModuleType, **names: Any) -> None:
-        super().__init__(module.__name__)
-        self.__dict__.update(names, __wrapped__=module)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["__wrapped__"], name)
-
-
 def overlay(owner: types.ModuleType, name: str, **names: Any) -> None:
-    """Replace `names` in the module that `owner` imports as `name`, for `owner` only; a second call has no effect."""
-    module = getattr(owner, name)
-    if not hasattr(module, "__wrapped__"):
-        setattr(owner, name, Overlay(module, **names))
+    """Replace `names` in the module that `owner` imports as `name`, so that no other module sees the replaced names."""
+    setattr(owner, name, types.SimpleNamespace(**{**vars(getattr(owner, name)), **names}))

@@ -2,15 +2,11 @@
 
 fairseq copies a new checkpoint over checkpoint_last.pt and checkpoint_best.pt (checkpoint_utils.py:136), so a killed
 process may leave an incomplete checkpoint. If writing fails, fairseq writes again at the place in the file where the
-first attempt ended. Two training runs in one folder write one after the other, so that neither of them renames half a
-file of the other.
+first attempt ended.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,7 +34,7 @@ def _saved_whole(original: Callable[..., Any], state: Any, filename: str, async_
     if async_write:  # iopath writes the file
         original(state, filename, async_write=True)
         return
-    with _alone(Path(filename)) as partial, partial.open("wb") as file:
+    with _whole(Path(filename)) as partial, partial.open("wb") as file:
         try:
             torch.save(state, file)
         except RuntimeError as error:
@@ -52,31 +48,23 @@ def _copied_whole(original: Callable[..., Any], src_path: str, dst_path: str, ov
 
     if file_io.IOPathManager:  # iopath also copies to other storage, so its copy is kept
         return original(src_path, dst_path, overwrite)
-    with _alone(Path(dst_path)) as partial:
+    with _whole(Path(dst_path)) as partial:
         shutil.copyfile(src_path, partial)
     return dst_path
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[Path]:
-    """Yield a temporary path as `whole` does, to one process at a time for each folder; wait for the others.
-
-    The lock is not that of `core/locking.py`, which would leave a file among the user's checkpoints.
+def _whole(path: Path) -> Iterator[Path]:
+    """Yield a temporary path as `whole` does.
 
     Raises:
         CheckpointError: The checkpoint cannot be written.
     """
-    with contextlib.ExitStack() as stack:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(path.parent, os.O_RDONLY)
-            stack.callback(os.close, descriptor)  # also ends the lock
-            with contextlib.suppress(OSError):  # some network file systems cannot lock a folder
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            with whole(path) as partial:
-                yield partial
-        except OSError as error:
-            raise CheckpointError(
-                f"{path}: the checkpoint cannot be saved. {described(error)} Earlier checkpoints are unchanged. Give "
-                "the same command again to continue."
-            ) from error
+    try:
+        with whole(path) as partial:
+            yield partial
+    except OSError as error:
+        raise CheckpointError(
+            f"{path}: the checkpoint cannot be saved. {described(error)} Earlier checkpoints are unchanged. Give the "
+            "same command again to continue."
+        ) from error

@@ -1,7 +1,7 @@
 """Begin, continue and end a training as its command line says, and say why it ends.
 
 If a training is resumed, fairseq makes one update before it checks whether the training has finished, counts --patience
-from 0 again, and starts from zero if checkpoint_last.pt is lost.
+from 0 again, and starts from zero if its checkpoint is missing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import logging
 import math
 import shlex
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +18,6 @@ from types import ModuleType
 from typing import Any
 
 from ..core.refusal import InputError, RefusedError
-from ..core.writing import whole
 from .checkpoints import CheckpointError
 from .patching import replace
 
@@ -75,7 +73,7 @@ def _before_training(original: Callable[..., Any], cfg: Any, trainer: Any, **kwa
     torch refuses to load.
     """
     cfg.load_checkpoint_on_all_dp_ranks = True
-    _refuse_lost_checkpoint(cfg, trainer)
+    _refuse_missing_checkpoint(cfg, trainer)
     extra_state, epoch_itr = original(cfg, trainer, **kwargs)
     begins = not trainer.get_num_updates()  # true for new weights and --finetune-from-model
     counter = {} if begins or cfg.reset_meters else extra_state.get(_EARLY_STOP, {})
@@ -86,23 +84,35 @@ def _before_training(original: Callable[..., Any], cfg: Any, trainer: Any, **kwa
     return extra_state, epoch_itr
 
 
-def _refuse_lost_checkpoint(cfg: Any, trainer: Any) -> None:
-    """Raise CheckpointError if training would start from zero, although --save-dir contains checkpoints.
+def _refuse_missing_checkpoint(cfg: Any, trainer: Any) -> None:
+    """Raise CheckpointError if training would start from zero because the checkpoint to continue from is missing.
+
+    This is the file of --restore-file or --continue-once or, if --save-dir contains checkpoints, its
+    checkpoint_last.pt. fairseq only logs that it found no checkpoint.
 
     If all checkpoints have the same content, a process was killed after it saved its first checkpoint and before it
-    copied the file to checkpoint_last.pt. Then this function copies the checkpoint to checkpoint_last.pt.
+    copied the file to checkpoint_last.pt. Then training continues from this checkpoint.
     """
-    last = Path(cfg.save_dir) / f"checkpoint_last{trainer.checkpoint_suffix}.pt"
-    is_default = cfg.restore_file == "checkpoint_last.pt" and not cfg.no_last_checkpoints and not cfg.no_save
-    if not is_default or last.exists() or trainer.data_parallel_rank:
+    from fairseq.file_io import PathManager
+
+    ending = f"{trainer.checkpoint_suffix}.pt"
+    last = Path(cfg.save_dir) / f"checkpoint_last{ending}"
+    flag, named = "--restore-file", cfg.restore_file.replace(".pt", ending)
+    if cfg.restore_file == "checkpoint_last.pt":  # fairseq's default, which means `last`
+        flag, named = "--continue-once", None if last.exists() else cfg.continue_once
+    if named and not PathManager.isfile(named):
+        raise CheckpointError(
+            f"{flag} {named}: this file does not exist, so training would start from zero. Give the path of a "
+            f"checkpoint, or leave {flag} out."
+        )
+    if named or last.exists() or cfg.no_last_checkpoints or cfg.no_save:
         return
     paths = sorted(last.parent.glob("checkpoint*.pt"), key=lambda path: path.stat().st_mtime_ns)
     if not paths:
         return
     if all(filecmp.cmp(paths[-1], path, shallow=False) for path in paths):
-        logger.info(f"{last} does not exist; training continues from a copy of {paths[-1]}, the only checkpoint.")
-        with whole(last) as partial:
-            shutil.copyfile(paths[-1], partial)
+        logger.info(f"{last} does not exist; training continues from {paths[-1]}, the only checkpoint.")
+        cfg.restore_file = str(paths[-1])
         return
     raise CheckpointError(
         f"{last} does not exist, so training would start from zero, but the folder has other checkpoints. To start "

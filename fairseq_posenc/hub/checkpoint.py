@@ -66,20 +66,18 @@ def _keep_tokenizer(source: Path, model: Pretrained, folder: Path, report: Repor
         contents, lacking = tokenizer.fitted(
             original, symbols, path, segments=config.has_segments, first=config.beginning
         )
-        output.mkdir()
         tokenizer.write(contents, output, config)
     except CheckpointError as error:
-        output.rmdir() if output.is_dir() else None
         report.notes.append(f"tokenizer/ was not written: {error}")
         return
     report.notes.append(f"tokenizer/ was converted from {path.name} and has the ids of {_DICTIONARY}")
     if lacking:
         report.notes.append(f"tokenizer/ lacks {len(lacking)} pieces of {path.name}, such as {lacking[0]!r}")
-    if reason := tokenizer.keep_training_files(source, original, output):
+    if reason := tokenizer.write_training_files(source, original, output):
         report.notes.append(
             f"prepare_corpus.py cannot use tokenizer/, because {path.name} is not GPT-2's byte-level BPE: {reason}. To "
-            "train on text of your own, add the vocab.txt, the SentencePiece model or the vocab.json and merges.txt "
-            f"of this tokenizer to {path.parent}, and import again"
+            f"train on text of your own, split it with tokenizer/, and give the pieces and {_DICTIONARY} to "
+            "fairseq-preprocess"
         )
 
 

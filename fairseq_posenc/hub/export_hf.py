@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,40 +13,17 @@ import torch
 from torch import Tensor
 
 from ..compat.checkpoints import CheckpointError
-from ..core.arguments import Parser
-from ..core.words import visible
 from ..data.words import marked
-from . import names, sums, tokenizer
+from . import command, names, sums, tokenizer
 from .code import ENTRY, code
 from .folder import SAFE, new_folder
-from .hugging_face import NUMBERS, OTHERS, OWN
+from .hugging_face import OWN, SETTINGS
 from .ids import Pretrained
 from .model import ModelConfig
 from .names import LEARNED, TYPES
 from .pretrained import read
 
-CARD = """---
-library_name: {library}
-pipeline_tag: {task}
----
-# A {kind} with position encoding `{pos_enc}`
-
-The model has {layers} layers of width {dim}, {heads} heads and a vocabulary of {vocabulary:,} tokens. The model was
-trained on sequences of up to {max_length} tokens. {more}
-In Python:
-
-    import fairseq_posenc
-    model = fairseq_posenc.load("DIR")  # needs torch and safetensors, but not fairseq
-    logits = model(input_ids, attention_mask)
-
-{transformers}
-"""
-READABLE = "The class `RobertaForMaskedLM` of transformers can load the model, too."
-OTHER = """transformers runs the code in this folder, because transformers itself does not have this encoding:
-
-    from transformers import {auto}
-    model = {auto}.from_pretrained("DIR", trust_remote_code=True)
-"""
+CARD = Path(__file__).with_name("card.md")
 
 
 def export(model: Pretrained, output: Path, tokens: tokenizer.Tokenizer | None = None) -> None:
@@ -82,16 +59,20 @@ def _is_roberta(config: ModelConfig) -> bool:
     return learned and plain and config.pad == 1 and config.attention_bias and not config.causal
 
 
+def _class(config: ModelConfig) -> str:
+    """Return the end of the names of the classes for this model."""
+    return "ForCausalLM" if config.causal else "ForMaskedLM"
+
+
 def _settings(config: ModelConfig) -> dict[str, Any]:
     """Return the contents of config.json; settings that only this package reads are under `fairseq_posenc`."""
-    known, kind = _is_roberta(config), "CausalLM" if config.causal else "MaskedLM"
-    classes = {"AutoConfig": f"{ENTRY}.PosEncConfig", f"AutoModelFor{kind}": f"{ENTRY}.PosEncFor{kind}"}
+    known, kind = _is_roberta(config), _class(config)
+    classes = {"AutoConfig": f"{ENTRY}.PosEncConfig", f"AutoModel{kind}": f"{ENTRY}.PosEnc{kind}"}
     return {
         "model_type": "roberta" if known else OWN,
-        "architectures": ["RobertaForMaskedLM" if known else f"PosEncFor{kind}"],
+        "architectures": [f"Roberta{kind}" if known else f"PosEnc{kind}"],
         **({} if known else {"auto_map": classes, "torch_dtype": "float32"}),
-        **{theirs: getattr(config, ours) for ours, theirs in NUMBERS["bert"].items()},
-        **{theirs: getattr(config, ours) for ours, (theirs, _) in OTHERS["bert"].items()},
+        **{theirs: getattr(config, ours) for ours, (theirs, _) in SETTINGS.items()},
         "max_position_embeddings": config.max_length + (config.pad + 1 if known else 0),
         "type_vocab_size": 1,
         "bos_token_id": config.first if config.causal else config.bos,
@@ -128,19 +109,22 @@ def _json(contents: dict[str, Any]) -> str:
 
 
 def _card(model: Pretrained, *, has_tokenizer: bool) -> str:
-    config, more = model.config, list[str]()
+    config, more, code_runs = model.config, list[str](), not _is_roberta(model.config)
     if config.pos_enc_args:
         more.append(f"The options of the encoding are `{config.pos_enc_args}`.")
     if config.causal:
         more.append(f"Each text begins with `{config.beginning}`, and each line ends with `</s>`.")
     more += [f"{note[0].upper()}{note[1:]}." for note in model.notes]
     more += ["`transformers.AutoTokenizer` loads the tokenizer."] if has_tokenizer else []
-    auto = "AutoModelForCausalLM" if config.causal else "AutoModelForMaskedLM"
-    texts = {"transformers": READABLE if _is_roberta(config) else OTHER.format(auto=auto), "more": "\n".join(more)}
-    texts["library"] = "transformers" if config.causal else "fairseq_posenc"
-    texts["task"] = "text-generation" if config.causal else "fill-mask"
-    texts["kind"] = "language model" if config.causal else "masked language model"
-    return CARD.format(**{**asdict(config), **texts}).replace(" \n", "\n")
+    texts = {
+        "auto": f"AutoModel{_class(config)}",
+        "task": "text-generation" if config.causal else "fill-mask",
+        "kind": "language model" if config.causal else "masked language model",
+        "more": "\n".join(more),
+        "trust": ", which runs the code in this folder, because it does not have this encoding" if code_runs else "",
+        "flag": ", trust_remote_code=True" if code_runs else "",
+    }
+    return CARD.read_text("utf-8").format(**{**asdict(config), **texts}).replace(" \n", "\n")
 
 
 def _tokenizer(model: Pretrained, source: Path | None) -> tuple[tokenizer.Tokenizer | None, str]:
@@ -153,43 +137,34 @@ def _tokenizer(model: Pretrained, source: Path | None) -> tuple[tokenizer.Tokeni
     Raises:
         CheckpointError: The tokenizer cannot be read, or belongs to another model.
     """
-    symbols, dictionary = model.vocabulary, model.dictionary
-    none = f"note: no tokenizer was written. To add it, give --tokenizer FILE_OR_FOLDER ({tokenizer.FORMS})."
+    symbols, dictionary, config = model.vocabulary, model.dictionary, model.config
     place = source or (tokenizer.beside(dictionary) if dictionary else None)
-    if str(source) == "none":
-        return None, none
-    if place is not None and symbols is None:
+    has_words = symbols is not None and config.causal and marked(symbols) is None
+    if str(source) == "none" or (place is None and not (dictionary and has_words)):
+        return None, f"note: no tokenizer was written. To add it, give --tokenizer FILE_OR_FOLDER ({tokenizer.FORMS})."
+    if symbols is None:
         problem = f"{place}: this tokenizer needs the model's dict.txt"
         raise CheckpointError(f"{problem}. Put the dict.txt into the folder of the checkpoint.")
-    if place is not None and symbols is not None:
+    if place is not None:
         contents, where = tokenizer.read(place)
-        segments, first = model.config.has_segments, model.config.beginning
-        contents, lacking = tokenizer.fitted(contents, symbols, where, segments=segments, first=first)
         line = f"wrote the tokenizer of {where}"
-        return contents, line + (f" without {len(lacking)} pieces that dict.txt lacks" if lacking else "")
-    if symbols is None or dictionary is None or not model.config.causal or marked(symbols) is not None:
-        return None, none
-    words = {"type": "WordLevel", "vocab": {symbol: i for i, symbol in enumerate(symbols)}, "unk_token": "<unk>"}
-    contents = {"pre_tokenizer": {"type": "WhitespaceSplit"}, "model": words}
-    contents, _ = tokenizer.fitted(contents, symbols, dictionary, first=model.config.beginning)
-    return contents, "wrote a tokenizer that splits text at spaces"
+    else:
+        words = {"type": "WordLevel", "vocab": {symbol: i for i, symbol in enumerate(symbols)}, "unk_token": "<unk>"}
+        contents, where = {"pre_tokenizer": {"type": "WhitespaceSplit"}, "model": words}, Path("dict.txt")
+        line = "wrote a tokenizer that splits text at spaces"
+    contents, lacking = tokenizer.fitted(contents, symbols, where, segments=config.has_segments, first=config.beginning)
+    return contents, line + (f" without {len(lacking)} pieces that dict.txt lacks" if lacking else "")
 
 
-def _parser() -> Parser:
-    parser = Parser(
-        prog="python -m fairseq_posenc export-hf",
-        description="Export a masked language model or a language model of fairseq to a folder that transformers and "
+def main(argv: Sequence[str]) -> int:
+    """Export the model that the command line names. Return 0, or print an error message of one line and return 1."""
+    parser = command.parser(
+        "export-hf",
+        "Export a masked language model or a language model of fairseq to a folder that transformers and "
         "fairseq_posenc.load read.",
-        epilog="example:\n  %(prog)s checkpoints/checkpoint_best.pt --output my-model\n",
-    )
-    parser.add_argument(
-        "checkpoint",
-        metavar="CHECKPOINT",
-        type=Path,
-        help="Checkpoint of posenc_roberta or posenc_transformer_lm, or of fairseq's roberta or transformer_lm.",
-    )
-    parser.add_argument(
-        "--output", required=True, type=Path, metavar="DIR", help="Folder to write, which must be new or empty."
+        "example:\n  %(prog)s checkpoints/checkpoint_best.pt --output my-model\n",
+        "CHECKPOINT",
+        "Checkpoint of posenc_roberta or posenc_transformer_lm, or of fairseq's roberta or transformer_lm.",
     )
     parser.add_argument(
         "--tokenizer",
@@ -199,31 +174,19 @@ def _parser() -> Parser:
         "without this folder, a language model of whole words gets a tokenizer that splits text at spaces. With "
         "`none`, no tokenizer is written.",
     )
-    return parser
+    return command.run(parser, argv, _export)
 
 
-def main(argv: Sequence[str]) -> int:
-    """Export the model that the command line names. Return 0, or print an error message of one line and return 1."""
-    args = _parser().parse_args(argv)
-    try:
-        lines = _export(args.checkpoint, args.output, args.tokenizer)
-    except (CheckpointError, ValueError, OSError) as error:
-        print(f"export-hf: {visible(error)}", file=sys.stderr)
-        return 1
-    print("\n".join(lines))
-    return 0
-
-
-def _export(checkpoint: Path, output: Path, files: Path | None) -> list[str]:
+def _export(args: Namespace) -> list[str]:
     """Export a model, and return the lines to print."""
-    model = read(checkpoint, causal=True)
-    model.model(checkpoint)  # raises if weights are missing or left over
+    model = read(args.source, causal=True)
+    model.model(args.source)  # raises if weights are missing or left over
     if lost := [name for name in model.unused if not name.startswith("classification_heads.")]:
-        problem = f"{checkpoint}: the weight {lost[0]} cannot be exported"
+        problem = f"{args.source}: the weight {lost[0]} cannot be exported"
         raise CheckpointError(f"{problem}. Give the checkpoint of a masked language model.")
-    tokens, line = _tokenizer(model, files)
-    export(model, output, tokens)
-    lines = [f"Wrote {len(model.tensors)} weights with the encoding {model.config.pos_enc} to {output}."]
+    tokens, line = _tokenizer(model, args.tokenizer)
+    export(model, args.output, tokens)
+    lines = [f"Wrote {len(model.tensors)} weights with the encoding {model.config.pos_enc} to {args.output}."]
     lines += [f"dropped: {name}: the model has no such weight" for name in model.unused]
     lines += [line, *(f"note: {note}." for note in model.notes)]
     if model.vocabulary is None:

@@ -106,32 +106,24 @@ def read_vocabulary(folder: Path) -> list[str] | None:
     if (folder / "vocab.txt").is_file():
         sums.check(folder / "vocab.txt")
         return read_utf8(folder / "vocab.txt").rstrip("\n").split("\n")
-    if (folder / "vocab.json").is_file():
-        return _by_id(read_json(folder / "vocab.json"), folder / "vocab.json")
-    if (folder / "tokenizer.json").is_file():
-        return _of_tokenizer(folder / "tokenizer.json")
-    return None
+    paths = (folder / name for name in ("vocab.json", "tokenizer.json"))
+    return next((_by_id(path) for path in paths if path.is_file()), None)
 
 
-def _of_tokenizer(path: Path) -> list[str]:
-    contents = read_json(path)
+def _by_id(path: Path) -> list[str]:
+    """Return the pieces of vocab.json or tokenizer.json in the order of their ids."""
+    ids = read_json(path)
     try:
-        model = contents["model"]["vocab"]
-        ids = {piece: i for i, (piece, _) in enumerate(model)} if isinstance(model, list) else dict(model)
-        ids |= {token["content"]: token["id"] for token in contents.get("added_tokens", ())}
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise CheckpointError(f"{path} has no vocabulary of a tokenizer. Download the file again.") from None
-    return _by_id(ids, path)
-
-
-def _by_id(ids: Any, path: Path) -> list[str]:
-    if not isinstance(ids, dict) or not all(isinstance(x, str) and type(i) is int for x, i in ids.items()):
-        raise CheckpointError(f"{path} does not give each piece an id. Download the file again.")
-    pieces = {number: piece for piece, number in ids.items()}
-    missing = next((i for i in range(len(pieces)) if i not in pieces), None)
-    if missing is not None:
-        raise CheckpointError(f"{path} has no piece with the id {missing}. Download the file again.")
-    return [pieces[i] for i in range(len(pieces))]
+        if path.name == "tokenizer.json":
+            pieces, added = ids["model"]["vocab"], ids.get("added_tokens", ())
+            if isinstance(pieces, list):  # with their scores
+                pieces = {piece: i for i, (piece, _) in enumerate(pieces)}
+            ids = {**pieces, **{token["content"]: token["id"] for token in added}}
+        by_id = {number: str(piece) for piece, number in ids.items()}
+        return [by_id[i] for i in range(len(by_id))]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        problem = f"{path} does not give the pieces the ids 0, 1, 2 and so on ({type(error).__name__}: {error})"
+        raise CheckpointError(f"{problem}. Download the file again.") from None
 
 
 def new_folder(output: Path) -> AbstractContextManager[Path]:

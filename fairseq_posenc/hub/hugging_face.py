@@ -6,7 +6,7 @@ Legend: d width, V vocabulary size.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,37 +25,29 @@ from .names import BY_ID, DISTANCES, HEAD, LEARNED, TYPES
 OWN = "fairseq_posenc"
 #: Value of model_type of the language models that earlier versions exported.
 _OWN_LM = "fairseq_posenc_lm"
-#: Settings of Hugging Face's models that must be numbers, by their names in `ModelConfig`.
-NUMBERS = {
-    "bert": {
-        "layers": "num_hidden_layers",
-        "dim": "hidden_size",
-        "ffn": "intermediate_size",
-        "heads": "num_attention_heads",
-        "max_length": "max_position_embeddings",
-        "vocabulary": "vocab_size",
-    },
-    "gpt2": {
-        "layers": "n_layer",
-        "dim": "n_embd",
-        "heads": "n_head",
-        "max_length": "n_positions",
-        "vocabulary": "vocab_size",
-    },
+#: Values of model_type that can be read.
+_KINDS = ("bert", "roberta", "gpt2")
+#: Settings by their names in `ModelConfig`: the name in BERT and RoBERTa, and the name in GPT-2.
+SETTINGS = {
+    "layers": ("num_hidden_layers", "n_layer"),
+    "dim": ("hidden_size", "n_embd"),
+    "ffn": ("intermediate_size", "n_inner"),
+    "heads": ("num_attention_heads", "n_head"),
+    "max_length": ("max_position_embeddings", "n_positions"),
+    "vocabulary": ("vocab_size", "vocab_size"),
+    "activation": ("hidden_act", "activation_function"),
+    "layer_norm_eps": ("layer_norm_eps", "layer_norm_epsilon"),
+    "dropout": ("hidden_dropout_prob", "resid_pdrop"),
+    "attention_dropout": ("attention_probs_dropout_prob", "attn_pdrop"),
 }
-#: Other settings with their defaults.
-OTHERS: dict[str, dict[str, tuple[str, Any]]] = {
-    "bert": {
-        "activation": ("hidden_act", "gelu"),
-        "layer_norm_eps": ("layer_norm_eps", 1e-12),
-        "dropout": ("hidden_dropout_prob", 0.1),
-        "attention_dropout": ("attention_probs_dropout_prob", 0.1),
-    },
-    "gpt2": {
-        "activation": ("activation_function", "gelu_new"),
-        "dropout": ("resid_pdrop", 0.1),
-        "attention_dropout": ("attn_pdrop", 0.1),
-    },
+#: Values of the settings that config.json may omit; `n_inner` is then four times `n_embd`. All others are sizes.
+_DEFAULTS = {
+    "hidden_act": "gelu",
+    "activation_function": "gelu_new",
+    "layer_norm_eps": 1e-12,
+    "layer_norm_epsilon": 1e-5,
+    **dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob", "resid_pdrop", "attn_pdrop"), 0.1),
+    "n_inner": None,
 }
 _ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_accurate", "gelu_pytorch_tanh": "gelu_accurate", "relu": "relu"}
 #: Values of Hugging Face's position_embedding_type, and the encodings that they are here.
@@ -98,24 +90,23 @@ def of_folder(folder: Path) -> Pretrained:
 
 def _read(folder: Path, settings: Mapping[str, Any]) -> Pretrained:
     vocabulary = read_vocabulary(folder)
-    kind, config = str(settings.get("model_type")), config_of(folder, settings, vocabulary)
+    config = config_of(folder, settings, vocabulary)
     tensors, unused = read_weights(folder), list[str]()
-    if kind in names.MODULES:
-        tensors, unused = names.from_hf(tensors, kind)
+    if settings.get("model_type") in _KINDS:
+        tensors, unused = names.from_hf(tensors)
     else:
         tensors = {name.removeprefix("model."): tensor for name, tensor in tensors.items()}
-    embedding = tensors.get("embed_tokens.weight")
+    embedding, output = tensors.get("embed_tokens.weight"), tensors.get(HEAD)
     if embedding is None or embedding.dim() != 2:
         raise CheckpointError(f"{folder} has no embedding weights. Give a masked language model or a GPT-2.")
     if len(embedding) != config.vocabulary:
         sizes = f"vocab_size is {config.vocabulary}, but the embedding has {len(embedding)} rows"
         raise CheckpointError(f"{folder}/config.json: {sizes}. Use settings and weights of the same model.")
     if OWN not in settings:
-        output = tensors.get(HEAD)
         config = replace(config, tied=output is None or output.equal(embedding))
     if config.tied:
         tensors.pop(HEAD, None)
-    if kind == "gpt2":
+    if settings.get("model_type") == "gpt2":
         unused = [name for name in unused if not name.endswith((".attn.bias", ".attn.masked_bias"))]
         return _with_symbols(Pretrained(config, tensors, vocabulary, unused), folder)
     return _with_positions(Pretrained(config, tensors, vocabulary, unused))
@@ -129,41 +120,30 @@ def config_of(folder: Path, settings: Mapping[str, Any], vocabulary: list[str] |
     """
     where, kind = f"{folder}/config.json", settings.get("model_type")
     if OWN in settings:
-        return _exported(where, settings)
-    if kind not in names.MODULES:
-        problem = f"model_type is {kind}, but only {', '.join(names.MODULES)} can be read"
+        try:
+            return ModelConfig(**{"causal": kind == _OWN_LM, **settings[OWN]})
+        except TypeError as error:
+            problem = f"{where}: {OWN} does not hold the settings that this version knows ({error})"
+            raise CheckpointError(f"{problem}. Install a newer fairseq_posenc, or export the model again.") from None
+    if kind not in _KINDS:
+        problem = f"model_type is {kind}, but only {', '.join(_KINDS)} can be read"
         raise CheckpointError(f"{where}: {problem}. Give a BERT, a RoBERTa or a GPT-2.")
     return _gpt2(where, settings) if kind == "gpt2" else _bert(where, settings, vocabulary)
-
-
-def _exported(where: str, settings: Mapping[str, Any]) -> ModelConfig:
-    """Return the settings of an exported model, which are the arguments of `ModelConfig`."""
-    own = settings[OWN]
-    if not isinstance(own, dict):
-        raise CheckpointError(f"{where}: {OWN} is not an object with settings. Export the model again.")
-    if unknown := sorted(set(own) - {setting.name for setting in fields(ModelConfig)}):
-        raise CheckpointError(f"{where} has unknown settings: {', '.join(unknown)}. Install a newer fairseq_posenc.")
-    needed = {setting.name for setting in fields(ModelConfig) if setting.default is MISSING}
-    if missing := sorted(needed - set(own)):
-        raise CheckpointError(f"{where} has no {OWN}.{missing[0]}. Export the model again.")
-    return ModelConfig(**{"causal": settings.get("model_type") == _OWN_LM, **own})
 
 
 def _common(where: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that have a name in Hugging Face's configuration, by their names in `ModelConfig`."""
     kind = settings["model_type"]
-    family = "gpt2" if kind == "gpt2" else "bert"
-    numbers, others = NUMBERS[family], OTHERS[family]
-    if missing := [name for name in numbers.values() if type(settings.get(name)) is not int]:
+    table = {ours: theirs[kind == "gpt2"] for ours, theirs in SETTINGS.items()}
+    sizes = [name for name in table.values() if name not in _DEFAULTS]
+    if missing := [name for name in sizes if type(settings.get(name)) is not int]:
         raise CheckpointError(f"{where}: {missing[0]} must be a number. Download the file again.")
-    values = {ours: settings[theirs] for ours, theirs in numbers.items()}
-    values |= {ours: settings.get(theirs, default) for ours, (theirs, default) in others.items()}
+    values = {ours: settings.get(theirs, _DEFAULTS.get(theirs)) for ours, theirs in table.items()}
     known = {"gelu": "gelu"} if kind == "roberta" else _ACTIVATIONS
-    values["activation"] = known.get(str(activation := values["activation"]))
-    if values["activation"] is None:
-        problem = f"{where}: {others['activation'][0]} {activation!r} is not supported"
+    if values["activation"] not in known:
+        problem = f"{where}: {table['activation']} {values['activation']!r} is not supported"
         raise CheckpointError(f"{problem}. Give a model with {' or '.join(known)}.")
-    return values
+    return values | {"activation": known[values["activation"]]}
 
 
 def _bert(where: str, settings: Mapping[str, Any], vocabulary: list[str] | None) -> ModelConfig:
@@ -203,7 +183,7 @@ def _gpt2(where: str, settings: Mapping[str, Any]) -> ModelConfig:
             problem = f"{where}: {name} is {settings[name]}, but only {value} is supported"
             raise CheckpointError(f"{problem}. Give another GPT-2.")
     values = _common(where, settings)
-    values |= {"ffn": settings.get("n_inner") or 4 * values["dim"], "normalize_before": True}
+    values |= {"ffn": values["ffn"] or 4 * values["dim"], "normalize_before": True}
     end = settings.get("eos_token_id", values["vocabulary"] - 1)
     if type(end) is not int or not 0 <= end < values["vocabulary"]:
         raise CheckpointError(f"{where}: eos_token_id must be the id of the end of text, not {end}. Correct it.")

@@ -45,18 +45,16 @@ class Pretrained:
         Raises:
             CheckpointError: The weights do not fit the settings.
         """
-        model = LanguageModel(self.config)
+        model, use = LanguageModel(self.config), "Use settings and weights of the same model."
         try:
             missing, unexpected = model.load_state_dict(dict(self.tensors), strict=False)
         except RuntimeError as error:
             problem = f"{source}: the weights do not fit the settings ({' '.join(str(error).split())})"
-            raise CheckpointError(f"{problem}. Use settings and weights of the same model.") from None
+            raise CheckpointError(f"{problem}. {use}") from None
         if missing:
-            problem = f"{source} has no weight {missing[0]}, so it is not a complete model"
-            raise CheckpointError(f"{problem}. Give a model with all of its weights.")
+            raise CheckpointError(f"{source} has no weight {missing[0]}, so it is not a complete model. {use}")
         if unexpected:
-            problem = f"{source} has the weight {unexpected[0]}, which does not fit its settings"
-            raise CheckpointError(f"{problem}. Use settings and weights of the same model.")
+            raise CheckpointError(f"{source} has the weight {unexpected[0]}, which does not fit its settings. {use}")
         return model.eval()
 
 

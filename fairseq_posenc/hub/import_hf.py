@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
-import sys
+from argparse import Namespace
 from collections.abc import Sequence
-from pathlib import Path
 
-from ..compat.checkpoints import CheckpointError
-from ..core.arguments import Parser
-from ..core.words import visible
 from ..encodings.building import parse, spelled_out
+from . import command
 from .convert import converted
 from .folder import CHECKPOINT
 from .ids import SPECIALS, reordered
-from .model import ModelConfig
 from .pretrained import read
 
 EXAMPLES = """examples (import-hf downloads nothing: download a model of the Hugging Face hub first):
@@ -28,59 +23,25 @@ EXAMPLES = """examples (import-hf downloads nothing: download a model of the Hug
 """
 
 
-def _parser() -> Parser:
-    parser = Parser(
-        prog="python -m fairseq_posenc import-hf",
-        description="Convert a pretrained BERT, RoBERTa or GPT-2 to a fairseq checkpoint with any position encoding.",
-        epilog=EXAMPLES,
-    )
-    parser.add_argument(
-        "source",
-        metavar="FILE_OR_FOLDER",
-        type=Path,
-        help="Folder of a Hugging Face model, or checkpoint of fairseq's RoBERTa.",
-    )
-    parser.add_argument(
-        "--pos-enc",
-        required=True,
-        metavar="NAME",
-        help="Position encoding of the new model, as in fairseq-train, for example 'm4[clip=64]'. `learned` keeps the "
-        "table of positions.",
-    )
-    parser.add_argument("--pos-enc-args", metavar="OPTIONS", help="More options of the position encoding.")
-    parser.add_argument(
-        "--max-positions", type=int, metavar="N", help="Maximum length in tokens. Default: the length of the source."
-    )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="Random seed of the new weights (default: 1).")
-    parser.add_argument(
-        "--output", required=True, type=Path, metavar="DIR", help="Folder to write, which must be new or empty."
-    )
-    return parser
-
-
 def main(argv: Sequence[str]) -> int:
     """Convert the model that the command line names. Return 0, or print an error message of one line and return 1."""
-    args = _parser().parse_args(argv)
-    try:
-        lines = _import(args)
-    except ModuleNotFoundError as error:
-        print(
-            f"import-hf: {error}. Install fairseq; `python -m fairseq_posenc doctor` checks the installation.",
-            file=sys.stderr,
-        )
-        return 1
-    except CheckpointError as error:
-        named = str(args.source) in str(error)
-        print(f"import-hf: {'' if named else f'{args.source}: '}{visible(error)}", file=sys.stderr)
-        return 1
-    except (ValueError, OSError) as error:
-        print(f"import-hf: {visible(error)}", file=sys.stderr)
-        return 1
-    print("\n".join(lines))
-    return 0
+    parser = command.parser(
+        "import-hf",
+        "Convert a pretrained BERT, RoBERTa or GPT-2 to a fairseq checkpoint with any position encoding.",
+        EXAMPLES,
+        "FILE_OR_FOLDER",
+        "Folder of a Hugging Face model, or checkpoint of fairseq's RoBERTa.",
+    )
+    text = "Position encoding of the new model, for example 'm4[clip=64]'. `learned` keeps the table of positions."
+    parser.add_argument("--pos-enc", required=True, metavar="NAME", help=text)
+    parser.add_argument("--pos-enc-args", metavar="OPTIONS", help="More options of the position encoding.")
+    text = "Maximum length in tokens. Default: the length of the source."
+    parser.add_argument("--max-positions", type=int, metavar="N", help=text)
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="Random seed of the new weights (default: 1).")
+    return command.run(parser, argv, _import)
 
 
-def _import(args: argparse.Namespace) -> list[str]:
+def _import(args: Namespace) -> list[str]:
     """Convert the model, and return the lines to print."""
     from .checkpoint import flags, save
 
@@ -91,7 +52,7 @@ def _import(args: argparse.Namespace) -> list[str]:
     model, report = converted(source, *encoding, max_length=args.max_positions, seed=args.seed)
     save(model, report, args.output, args.source)
     lines = report.lines()
-    if _special_ids(original.config) != _special_ids(source.config):
+    if original.config != source.config:
         last = "; </s> is GPT-2's end of text" if model.config.causal else ", <mask>"
         lines.append(
             f"note: the ids are in fairseq's order ({', '.join(SPECIALS)}, the other pieces{last}), so they differ "
@@ -102,14 +63,10 @@ def _import(args: argparse.Namespace) -> list[str]:
             "note: the source has no vocabulary file. Therefore dict.txt contains numbers, and special symbols have "
             "the ids of the published models."
         )
-    lines.append(f"To load the model in Python: fairseq_posenc.load({str(args.output)!r})")
-    lines.append(
-        "To continue training, replace DATA in this command, and add --optimizer, --lr, --batch-size and so on:"
-    )
     words = shlex.join(["--finetune-from-model", str(args.output / CHECKPOINT), *flags(model)])
-    return [*lines, f'fairseq-train DATA --user-dir "$(python -m fairseq_posenc path)" {words}']
-
-
-def _special_ids(config: ModelConfig) -> tuple[int | None, ...]:
-    """Return the ids of the special tokens, to find out whether two models have the same order of ids."""
-    return config.bos, config.pad, config.eos, config.unk, config.mask
+    return [
+        *lines,
+        f"To load the model in Python: fairseq_posenc.load({str(args.output)!r})",
+        "To continue training, replace DATA in this command, and add --optimizer, --lr, --batch-size and so on:",
+        f'fairseq-train DATA --user-dir "$(python -m fairseq_posenc path)" {words}',
+    ]

@@ -15,7 +15,8 @@ TYPES, DISTANCES = "types", "distances"
 LEARNED, HEAD = "pos.learned.weight", "lm_head.weight"
 #: Weights with one row for each id.
 BY_ID = ("embed_tokens.weight", HEAD, "lm_head.bias")
-_BODY = {
+#: Modules of Hugging Face's RoBERTa, after the prefix of its body.
+_ROBERTA = {
     "embeddings.word_embeddings": "embed_tokens",
     "embeddings.LayerNorm": "encoder.layernorm_embedding",
     "encoder.layer.{}.attention.self.query": "encoder.layers.{}.self_attn.q_proj",
@@ -29,37 +30,29 @@ _BODY = {
     "embeddings.position_embeddings": "encoder.pos.learned",
     "embeddings.token_type_embeddings": TYPES,
     "encoder.layer.{}.attention.self.distance_embedding": DISTANCES + ".{}",
+    "lm_head": "lm_head",
+    "lm_head.dense": "lm_head.dense",
+    "lm_head.layer_norm": "lm_head.layer_norm",
 }
-#: Modules of each kind of Hugging Face's models, after the prefix of its body.
-MODULES = {
-    "bert": {
-        **_BODY,
-        "cls.predictions.transform.dense": "lm_head.dense",
-        "cls.predictions.transform.LayerNorm": "lm_head.layer_norm",
-        "cls.predictions.decoder": "lm_head",
-        "cls.predictions": "lm_head",
-    },
-    "roberta": {
-        **_BODY,
-        "lm_head.dense": "lm_head.dense",
-        "lm_head.layer_norm": "lm_head.layer_norm",
-        "lm_head.decoder": "lm_head",
-        "lm_head": "lm_head",
-    },
-    "gpt2": {
-        "wte": "embed_tokens",
-        "wpe": "decoder.pos.learned",
-        "ln_f": "decoder.layer_norm",
-        "h.{}.ln_1": "decoder.layers.{}.self_attn_layer_norm",
-        "h.{}.ln_2": "decoder.layers.{}.final_layer_norm",
-        "h.{}.attn.c_attn": "decoder.layers.{}.self_attn.in_proj",
-        "h.{}.attn.c_proj": "decoder.layers.{}.self_attn.out_proj",
-        "h.{}.mlp.c_fc": "decoder.layers.{}.fc1",
-        "h.{}.mlp.c_proj": "decoder.layers.{}.fc2",
-        "lm_head": "lm_head",
-    },
+#: Modules of Hugging Face's BERT, RoBERTa and GPT-2.
+_MODULES = {
+    **_ROBERTA,
+    "lm_head.decoder": "lm_head",
+    "cls.predictions.transform.dense": "lm_head.dense",
+    "cls.predictions.transform.LayerNorm": "lm_head.layer_norm",
+    "cls.predictions.decoder": "lm_head",
+    "cls.predictions": "lm_head",
+    "wte": "embed_tokens",
+    "wpe": "decoder.pos.learned",
+    "ln_f": "decoder.layer_norm",
+    "h.{}.ln_1": "decoder.layers.{}.self_attn_layer_norm",
+    "h.{}.ln_2": "decoder.layers.{}.final_layer_norm",
+    "h.{}.attn.c_attn": "decoder.layers.{}.self_attn.in_proj",
+    "h.{}.attn.c_proj": "decoder.layers.{}.self_attn.out_proj",
+    "h.{}.mlp.c_fc": "decoder.layers.{}.fc1",
+    "h.{}.mlp.c_proj": "decoder.layers.{}.fc2",
 }
-_PREFIXES = {"bert": "bert.", "roberta": "roberta.", "gpt2": "transformer."}
+_BODY = re.compile(r"^(bert|roberta|transformer)\.")
 #: TensorFlow's names, which old files contain.
 _OLD_ENDS = {"gamma": "weight", "beta": "bias"}
 _STACK = "encoder.sentence_encoder."
@@ -74,51 +67,40 @@ _FAIRSEQ = {
 _OF_DECODERS = {"embed_tokens.weight": "decoder.embed_tokens.weight", HEAD: "decoder.output_projection.weight"}
 
 
-def from_hf(tensors: Mapping[str, Tensor], kind: str) -> tuple[dict[str, Tensor], list[str]]:
-    """Return the weights of a model of Hugging Face by our names, and the names of those that have no place here.
+def from_hf(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], list[str]]:
+    """Return the weights of a BERT, RoBERTa or GPT-2 by our names, and the names of those that have no place here.
 
     Args:
         tensors: Weights of a model with or without its head.
-        kind: Kind of the model, a key of `MODULES`.
     """
-    patterns = [(_pattern(theirs), ours) for theirs, ours in MODULES[kind].items()]
     renamed, unused = dict[str, Tensor](), list[str]()
     for name, tensor in tensors.items():
-        module, _, end = name.removeprefix(_PREFIXES[kind]).rpartition(".")
-        end = _OLD_ENDS.get(end, end)
-        ours = _translated(module, patterns)
+        module, _, end = _BODY.sub("", name).rpartition(".")
+        ours, end = _translated(module, _MODULES), _OLD_ENDS.get(end, end)
         if ours is None or end not in ("weight", "bias"):
             unused.append(name)
-        elif kind == "gpt2" and ".layers." in ours and tensor.dim() == 2:  # GPT-2 stores these matrices transposed
-            renamed[f"{ours}.{end}"] = tensor.T.float()
-        else:
-            renamed[f"{ours}.{end}"] = tensor.float()
+        else:  # GPT-2 stores the matrices of its layers transposed
+            transposed = ours.startswith("decoder.layers.") and tensor.dim() == 2
+            renamed[f"{ours}.{end}"] = (tensor.T if transposed else tensor).float()
     return _in_three(renamed), unused
 
 
 def to_roberta(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the weights, keyed by their names in Hugging Face's RoBERTa."""
-    heads = ("lm_head", "cls")
-    patterns = [
-        (_pattern(ours), theirs if theirs.startswith(heads) else f"roberta.{theirs}")
-        for theirs, ours in MODULES["roberta"].items()
-        if theirs != "lm_head.decoder"
-    ]
+    theirs = {ours: name if name.startswith("lm_head") else f"roberta.{name}" for name, ours in _ROBERTA.items()}
     named = {}
     for name, tensor in tensors.items():
         module, _, end = name.rpartition(".")
-        theirs = _translated(module, patterns) or module
-        named["lm_head.decoder.weight" if name == HEAD else f"{theirs}.{end}"] = tensor
+        named["lm_head.decoder.weight" if name == HEAD else f"{_translated(module, theirs)}.{end}"] = tensor
     return named
 
 
-def _translated(module: str, patterns: list[tuple[re.Pattern[str], str]]) -> str | None:
-    matches = ((pattern.fullmatch(module), template) for pattern, template in patterns)
-    return next((template.format(*match.groups()) for match, template in matches if match), None)
-
-
-def _pattern(template: str) -> re.Pattern[str]:
-    return re.compile(re.escape(template).replace(r"\{\}", r"(\d+)"))
+def _translated(module: str, table: Mapping[str, str]) -> str | None:
+    """Return the name of a module in a table whose names have `{}` for the number of the layer; None if it has none."""
+    layer = re.search(r"(?<=\.)\d+(?=\.|$)", module)
+    template = module if layer is None else f"{module[: layer.start()]}{{}}{module[layer.end() :]}"
+    ours = table.get(template)
+    return None if ours is None else ours.format(layer and layer[0])
 
 
 def _in_three(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from .. import stack
 from ..compat import checkpoints
 from ..compat.checkpoints import CheckpointError, load_model, safe_load
@@ -84,20 +82,19 @@ def of_checkpoint(path: Path) -> Pretrained:
     state = load_model(path)
     settings, task = _settings(state, path)
     causal = _CAUSAL in _architecture(settings)
+    side = "decoder" if causal else "encoder"
     _refuse(settings, path, causal=causal)
-    tensors, unused = dict[str, Tensor](), list[str]()
     if causal:
-        tensors = dense.decoder(state["model"], transposed=bool(settings.get("tie_adaptive_proj")))
+        tensors, unused = dense.decoder(state["model"], transposed=bool(settings.get("tie_adaptive_proj"))), list[str]()
     else:
         tensors, unused = names.from_fairseq(state["model"])
-    if "embed_tokens.weight" not in tensors:
+    embedding, output = tensors.get("embed_tokens.weight"), tensors.get(HEAD)
+    if embedding is None:
         raise CheckpointError(f"{path} has no embedding weights. Give a masked language model or a language model.")
-    embedding, output = tensors["embed_tokens.weight"], tensors.get(HEAD)
     if tied := output is None or output.equal(embedding):
         tensors.pop(HEAD, None)
     dictionary = dictionary_of(path, task)
     pieces = _symbols(dictionary, path, len(embedding), causal=causal) if dictionary else None
-    side = "decoder" if causal else "encoder"
     table = tensors.get(f"{side}.{LEARNED}")
     name, args = _encoding(settings, causal=causal, learned=table is not None)
     in_table = None if table is None or _is_own(settings) else len(table)
@@ -116,11 +113,12 @@ def of_checkpoint(path: Path) -> Pretrained:
         },
     )
     if causal:
-        return Pretrained(_causal(config, settings, task), tensors, pieces, dictionary=dictionary, notes=_notes(task))
-    _warn_of_documents(settings, path)
-    mask = pieces.index(MASK) if pieces else config.vocabulary - 1
-    config = replace(config, mask=mask, layer_norm_eps=settings.get("layer_norm_eps", config.layer_norm_eps))
-    return Pretrained(config, tensors, pieces, unused, dictionary)
+        config = _causal(config, settings, task)
+    else:
+        _warn_of_documents(settings, path)
+        mask = pieces.index(MASK) if pieces else config.vocabulary - 1
+        config = replace(config, mask=mask, layer_norm_eps=settings.get("layer_norm_eps", config.layer_norm_eps))
+    return Pretrained(config, tensors, pieces, unused, dictionary, _notes(task))
 
 
 def _causal(config: ModelConfig, settings: Mapping[str, Any], task: Mapping[str, Any]) -> ModelConfig:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import GenerationMixin, PretrainedConfig, PreTrainedModel
@@ -60,18 +59,9 @@ class PosEncCache(Cache):
         """Select and repeat the samples with which beam search continues."""
         self.past.reorder(beam_idx)
 
-    def batch_repeat_interleave(self, repeats: int) -> None:
-        """Repeat each sample `repeats` times."""
-        if (tokens := self.past.tokens) is not None:
-            self.past.reorder(torch.arange(len(tokens), device=tokens.device).repeat_interleave(repeats))
-
-    def batch_select_indices(self, indices: Tensor) -> None:
-        """Keep the samples with these indices."""
-        self.past.reorder(indices)
-
 
 class PosEncModel(PreTrainedModel):
-    """Provide a base class of the exported models."""
+    """Run an exported model in transformers, as far as language models and masked language models do the same."""
 
     config_class = PosEncConfig
     base_model_prefix = "model"
@@ -85,54 +75,42 @@ class PosEncModel(PreTrainedModel):
         """Return the embedding of the tokens."""
         return self.model.embed_tokens
 
-    @staticmethod
-    def _refuse_outputs(**wanted: bool | None) -> None:
-        """Raise ValueError if the caller requests outputs that these models do not return."""
-        for name, value in wanted.items():
-            if value:
-                raise ValueError(f"{name}=True: this model returns logits only. Leave {name} out.")
-
-    @staticmethod
-    def _loss(logits: Tensor, labels: Tensor | None) -> Tensor | None:
-        """Return the mean loss of the labels; None without labels."""
-        if labels is None:
-            return None
-        return F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten(), ignore_index=IGNORED)
-
-
-class PosEncForCausalLM(PosEncModel, GenerationMixin):
-    """Run an exported language model in transformers."""
-
-    #: The cache cannot forget tokens. transformers then refuses assisted generation and contrastive search.
-    _is_stateful = True
-
     def forward(
         self,
         input_ids: Tensor,
         attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
         past_key_values: Cache | None = None,
         labels: Tensor | None = None,
         use_cache: bool | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
-    ) -> CausalLMOutputWithPast | tuple[Any, ...]:
-        """Return logits [B, T, V] and, with `labels`, the mean loss of the next tokens.
+    ) -> CausalLMOutputWithPast | MaskedLMOutput | tuple[Any, ...]:
+        """Return logits [B, T, V] and, with `labels`, the mean loss.
 
         Args:
             input_ids: New tokens, [B, T].
             attention_mask: [B, T] or [B, K], 0 at padding, which may be on either side.
-            past_key_values: The cache that an earlier call returned.
-            labels: Tokens [B, T] to predict from the tokens before them; -100 excludes a token from the loss.
-            use_cache: Whether to return a cache.
+            token_type_ids: Segments [B, T], for encodings that read them.
+            past_key_values: The cache that an earlier call returned, for a language model.
+            labels: Tokens to predict, [B, T]; a language model predicts each from the tokens before it. -100 excludes a
+                token from the loss.
+            use_cache: Whether a language model returns a cache.
             output_attentions, output_hidden_states: These outputs are not available.
             return_dict: Whether to return an object instead of a tuple.
         """
-        self._refuse_outputs(output_attentions=output_attentions, output_hidden_states=output_hidden_states)
-        cache = self._cache(past_key_values, use_cache)
-        logits = self.model(input_ids, attention_mask, past=None if cache is None else cache.past)
-        loss = self._loss(logits[:, :-1], None if labels is None else labels[:, 1:])
-        output = CausalLMOutputWithPast(loss=loss, logits=logits, past_key_values=cache)
+        causal, loss = self.model.config.causal, None
+        wanted = {"output_attentions": output_attentions, "output_hidden_states": output_hidden_states}
+        wanted |= {} if causal else {"past_key_values": past_key_values, "use_cache": use_cache}
+        if refused := next((name for name, value in wanted.items() if value), None):
+            raise ValueError(f"{refused}={wanted[refused]}: this model returns logits only. Leave {refused} out.")
+        cache = self._cache(past_key_values, use_cache) if causal else None
+        logits = self.model(input_ids, attention_mask, token_type_ids, past=None if cache is None else cache.past)
+        if labels is not None:
+            predicted, targets = (logits[:, :-1], labels[:, 1:]) if causal else (logits, labels)
+            loss = F.cross_entropy(predicted.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED)
+        output = CausalLMOutputWithPast(loss, logits, cache) if causal else MaskedLMOutput(loss, logits)
         return output.to_tuple() if return_dict is False else output
 
     def _cache(self, passed: Cache | None, wanted: bool | None) -> PosEncCache | None:
@@ -148,6 +126,13 @@ class PosEncForCausalLM(PosEncModel, GenerationMixin):
                 "itself. Pass that cache, or leave past_key_values out."
             )
         return PosEncCache(self.model.config.layers) if wanted or (wanted is None and not self.training) else None
+
+
+class PosEncForCausalLM(PosEncModel, GenerationMixin):
+    """Run an exported language model in transformers."""
+
+    #: The cache cannot forget tokens. transformers then refuses assisted generation and contrastive search.
+    _is_stateful = True
 
     def prepare_inputs_for_generation(
         self,
@@ -169,28 +154,3 @@ class PosEncForCausalLM(PosEncModel, GenerationMixin):
 
 class PosEncForMaskedLM(PosEncModel):
     """Run an exported masked language model in transformers."""
-
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        labels: Tensor | None = None,
-        output_attentions: bool | None = None,
-        output_hidden_states: bool | None = None,
-        return_dict: bool | None = None,
-    ) -> MaskedLMOutput | tuple[Any, ...]:
-        """Return logits [B, T, V] and, with `labels`, the mean loss.
-
-        Args:
-            input_ids: Tokens, [B, T].
-            attention_mask: [B, T], 0 at padding.
-            token_type_ids: Segments [B, T], for encodings that read them.
-            labels: Tokens to predict, [B, T]; -100 excludes a token from the loss.
-            output_attentions, output_hidden_states: These outputs are not available.
-            return_dict: Whether to return an object instead of a tuple.
-        """
-        self._refuse_outputs(output_attentions=output_attentions, output_hidden_states=output_hidden_states)
-        logits = self.model(input_ids, attention_mask, token_type_ids)
-        output = MaskedLMOutput(loss=self._loss(logits, labels), logits=logits)
-        return output.to_tuple() if return_dict is False else output

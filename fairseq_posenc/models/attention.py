@@ -117,14 +117,5 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
         return incremental_state
 
     def _get_input_buffer(self, incremental_state: dict[str, Any] | None) -> dict[str, Tensor]:
-        if not self.cached_length(incremental_state):
-            return {}
-        assert incremental_state is not None
-        columns = incremental_state[self._cache_key].columns()
-        return {"prev_key": columns[0], "prev_value": columns[1]}
-
-    def _set_input_buffer(self, incremental_state: dict[str, Any], buffer: dict[str, Tensor]) -> dict[str, Any]:
-        cache = KeyValueCache()
-        cache.append(buffer["prev_key"], buffer["prev_value"])
-        incremental_state[self._cache_key] = cache
-        return incremental_state
+        """Return nothing: fairseq's layers ask for it, but read it with --cross-self-attention only."""
+        return {}

@@ -11,20 +11,14 @@ from typing import Any
 
 import torch
 from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import (
-    FairseqEncoder,
-    FairseqEncoderModel,
-    register_model,
-)
-from fairseq.models.transformer import TransformerConfig
+from fairseq.models import FairseqEncoder, FairseqEncoderModel, register_model
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from ..core.refusal import InputError
 from .classifier_config import LONGEST, ClassifierConfig
-from .config import register_sizes, spell_out, values_of
+from .config import nested, register_sizes, spell_out, values_of
 from .masked_lm import SentenceEncoder
-from .presets import CLASSIFIER
 from .weight_decay import refuse_without_effect
 
 #: the tensor in a file of word vectors: [words of dict.txt, width]
@@ -77,8 +71,11 @@ class ClassifierEncoder(FairseqEncoder):
         super().__init__(dictionary)
         self.pooling = str(cfg.pooling)
         embedding = WordEmbedding(len(dictionary), cfg.embedding_dim, cfg.encoder_embed_dim, dictionary.pad())
+        config = nested(
+            vars(cfg), max_source_positions=max_positions, no_scale_embedding=True, layernorm_embedding=True
+        )
         stack = SentenceEncoder if self.pooling == "cls" else _WithoutCls
-        self.sentence_encoder = stack(_stack_config(cfg, max_positions), dictionary, embedding)  # type: ignore[arg-type]
+        self.sentence_encoder = stack(config, dictionary, embedding)  # type: ignore[arg-type]
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None) -> Tensor:
         """Return the pooled outputs [B, d] of tokens [B, T]."""
@@ -188,15 +185,4 @@ def _read(file: Path) -> Tensor:
     return vectors
 
 
-def _stack_config(cfg: Any, max_positions: int) -> TransformerConfig:
-    """Return fairseq's hierarchical configuration of the encoder, with the plugin's fields added."""
-    own = {
-        "max_source_positions": max_positions,
-        "no_scale_embedding": True,
-        "no_token_positional_embeddings": True,
-        "layernorm_embedding": True,
-    }
-    return TransformerConfig.from_namespace(Namespace(**{**vars(cfg), **own}))
-
-
-register_sizes("posenc_classifier", "posenc_classifier_", CLASSIFIER)
+register_sizes("posenc_classifier")

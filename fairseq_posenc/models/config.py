@@ -18,6 +18,7 @@ from ..core.options import option
 from ..core.refusal import InputError
 from ..core.syntax import names_in
 from ..encodings.building import spelled_out, with_defaults
+from .presets import presets
 
 Field = tuple[str, Any, Any]
 
@@ -257,10 +258,11 @@ def check_overrides(config: Any) -> None:
         )
 
 
-def register_sizes(model: str, prefix: str, presets: Mapping[str, Mapping[str, Any]]) -> None:
-    """Register an architecture for each preset of a model, named `prefix` followed by the preset's name."""
-    for name, preset in presets.items():
-        register_model_architecture(model, prefix + name)(functools.partial(_apply_preset, preset))
+def register_sizes(model: str) -> None:
+    """Register an architecture for each preset of a model."""
+    for arch, preset in presets().items():
+        if preset["_name"] == model != arch:  # fairseq itself registers the model as an architecture of this name
+            register_model_architecture(model, arch)(functools.partial(_apply_preset, preset))
 
 
 def _apply_preset(preset: Mapping[str, Any], args: Any) -> None:
@@ -270,5 +272,5 @@ def _apply_preset(preset: Mapping[str, Any], args: Any) -> None:
     """
     pretrained = getattr(args, "encoder_from", None)
     for name, value in preset.items():
-        if not hasattr(args, name) and not (pretrained and name.startswith("encoder_")):
+        if name != "_name" and not hasattr(args, name) and not (pretrained and name.startswith("encoder_")):
             setattr(args, name, value)

@@ -18,7 +18,6 @@ from .config import register_sizes, spell_out
 from .decoder import PosEncDecoder
 from .documents import check_language_model, without_memory
 from .lm_config import LMPosEncConfig, decoder_config
-from .presets import LM
 from .weight_decay import refuse_without_effect
 
 
@@ -150,4 +149,4 @@ def _embedding(config: Any, dictionary: Any) -> nn.Module:
     )
 
 
-register_sizes("posenc_transformer_lm", "posenc_transformer_lm_", LM)
+register_sizes("posenc_transformer_lm")

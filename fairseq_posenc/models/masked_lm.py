@@ -16,7 +16,6 @@ from .config import register_sizes, spell_out
 from .documents import check_masked_language_model
 from .encoder import PosEncEncoder
 from .masked_lm_config import PretrainingPosEncConfig, stack_config
-from .presets import MASKED_LM
 from .span_head import WithSpanHead
 from .weight_decay import refuse_without_effect
 
@@ -186,4 +185,4 @@ def set_epsilon(model: Any, value: float) -> None:
             module.eps = value
 
 
-register_sizes("posenc_roberta", "posenc_", MASKED_LM)
+register_sizes("posenc_roberta")

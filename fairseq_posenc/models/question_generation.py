@@ -19,7 +19,6 @@ from .config import register_sizes, spell_out
 from .copying import MECHANISMS, Copied, known
 from .decoder import PosEncDecoder
 from .masked_lm import SentenceEncoder, set_epsilon
-from .presets import QUESTION_GENERATION
 from .question_generation_config import QuestionGenerationConfig, check, complete, decoder_config, encoder_config
 from .weight_decay import refuse_without_effect
 
@@ -190,4 +189,4 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
         return copying.target_log_probs(*_parts(net_output), target)
 
 
-register_sizes("posenc_question_generation", "posenc_question_generation_", QUESTION_GENERATION)
+register_sizes("posenc_question_generation")

@@ -24,6 +24,11 @@ SCRATCH = {
 }
 
 
+def _default(text: str, scratch: object) -> str:
+    """Return the help text of an option of the encoder; its default is `scratch` without --encoder-from."""
+    return f"{text}. Default: as in the model of --encoder-from, or {scratch} without --encoder-from."
+
+
 @dataclasses.dataclass
 class QuestionGenerationConfig(LayersConfig):
     """Hold the options of a BERT-like encoder and a decoder of the same width, which share one embedding."""
@@ -44,37 +49,23 @@ class QuestionGenerationConfig(LayersConfig):
         "words become <unk>.",
     )
     pos_enc_encoder: Optional[str] = option(
-        None,
-        f"Position encoding of the encoder. Default: as in the model of --encoder-from, or "
-        f"{SCRATCH['pos_enc_encoder']} without --encoder-from.",
+        None, _default("Position encoding of the encoder", SCRATCH["pos_enc_encoder"])
     )
     pos_enc_encoder_args: Optional[str] = option(None, "Options of the encoder's position encoding.")
-    encoder_layers: Optional[int] = option(
-        None,
-        "Number of layers of the encoder. Default: as in the model of --encoder-from, or 12 without --encoder-from.",
-    )
+    encoder_layers: Optional[int] = option(None, _default("Number of layers of the encoder", SCRATCH["encoder_layers"]))
     encoder_embed_dim: Optional[int] = option(
-        None, "Width of encoder and decoder. Default: as in the model of --encoder-from, or 768 without --encoder-from."
+        None, _default("Width of encoder and decoder", SCRATCH["encoder_embed_dim"])
     )
     encoder_ffn_embed_dim: Optional[int] = option(
-        None,
-        "Width of the encoder's feed-forward layers. Default: as in the model of --encoder-from, or 3072 "
-        "without --encoder-from.",
+        None, _default("Width of the encoder's feed-forward layers", SCRATCH["encoder_ffn_embed_dim"])
     )
     encoder_attention_heads: Optional[int] = option(
-        None,
-        "Number of attention heads of the encoder. Default: as in the model of --encoder-from, or 12 "
-        "without --encoder-from.",
+        None, _default("Number of attention heads of the encoder", SCRATCH["encoder_attention_heads"])
     )
     encoder_activation_fn: Optional[ACTIVATIONS] = option(
-        None,
-        "Activation function of the encoder's feed-forward layers. Default: as in the model of --encoder-from, or "
-        "gelu without --encoder-from.",
+        None, _default("Activation function of the encoder's feed-forward layers", SCRATCH["encoder_activation_fn"])
     )
-    encoder_layer_norm_eps: Optional[float] = option(
-        None,
-        "Epsilon of layer norms. Default: as in the model of --encoder-from, or BERT's 1e-12 without --encoder-from.",
-    )
+    encoder_layer_norm_eps: Optional[float] = option(None, _default("Epsilon of layer norms", "BERT's 1e-12"))
     encoder_normalize_before: bool = option(False, "Apply layer norm before each block of the encoder, not after it.")
     no_encoder_embedding_norm: bool = option(False, "Do not apply layer norm to the encoder's embeddings.")
     decoder_layers: int = option(3, "Number of layers of the decoder.")

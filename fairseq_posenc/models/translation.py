@@ -11,7 +11,6 @@ from torch import nn
 from .config import TransformerPosEncConfig, check_overrides, nested_config, register_sizes, spell_out
 from .decoder import PosEncDecoder
 from .encoder import PosEncEncoder
-from .presets import PRESETS
 from .weight_decay import refuse_without_effect
 
 
@@ -46,4 +45,4 @@ class PosEncTransformer(TransformerModelBase):
         return PosEncDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
 
 
-register_sizes("posenc_transformer", "posenc_transformer_", PRESETS)
+register_sizes("posenc_transformer")

@@ -93,13 +93,6 @@ def test_a_cache_that_grows_and_is_reordered_keeps_every_column(first_with_grad:
         assert torch.equal(mine, other)
 
 
-def test_an_unknown_path_is_refused() -> None:
-    stack = stack_of()
-    stack.layers[0].self_attn.path = "fuesd"
-    with pytest.raises(ValueError, match=r"auto, explicit, fused.*'fuesd'"):
-        stack(torch.randn(1, 2, 8), Positions(2, 2, CPU, causal=True))
-
-
 def test_a_row_without_keys_leaves_no_nan_for_anomaly_mode_to_find() -> None:
     stack = stack_of()
     padding = torch.tensor([[True, True, False], [True, True, True]])
@@ -231,28 +224,3 @@ def test_tables_grow_with_the_length_only() -> None:
 def test_positions_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Positions(3, 4, CPU, **settings)
-
-
-def test_pads_in_memory_are_masked() -> None:
-    tokens, pads = torch.tensor([[5, 6], [5, 1]]), torch.tensor([[True, False], [False, False]])
-    where = Positions.of_tokens(tokens, pad=1, causal=True, memory=2, memory_padding=pads, span=3)
-    assert where.padding is not None
-    assert where.padding.tolist() == [[True, False, False, False], [False, False, False, True]]
-    assert (where.left_padded, where.span, where.key_ids.tolist()) == (True, 3, [[0, 0, 1, 2], [0, 1, 2, 2]])
-
-
-def test_the_explicit_path_adds_what_the_encoding_adds_to_the_values() -> None:
-    """Shaw's second table adds sum_j w_ij a_(j - i) to sum_j w_ij v_j."""
-    torch.manual_seed(0)
-    pos = build("shaw", "clip=2,values=true,share=all", CAUSAL).double().eval().requires_grad_(False)
-    q, k, v = torch.randn(3, 1, 2, 4, 4, dtype=torch.float64)
-    positions = Positions(4, 4, CPU, causal=True)
-    call = pos.layer(1).at(positions, pos.per_layer(positions)[0])
-    x = paths.Projected(q, k, v, q, k)
-    attended, weights = paths.attend(x, call, need_weights=True, path="explicit")
-    assert weights is not None
-    (table,) = (p for name, p in pos.named_parameters() if "value" in name)
-    distances = torch.arange(4)[None, :] - torch.arange(4)[:, None]
-    vectors = table.flatten(0, -3)[0][distances.clamp(-2, 2) + 2]  # [Q, K, D]
-    expected = weights @ v + torch.einsum("bhij,ijd->bhid", weights, vectors)
-    torch.testing.assert_close(attended, expected, rtol=1e-12, atol=1e-12)

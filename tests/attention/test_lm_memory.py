@@ -111,33 +111,6 @@ def test_a_column_too_few_is_caught() -> None:
 # -- segments and long texts ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_memory_of_all_makes_two_segments_one(case: Case) -> None:
-    model, tokens = model_of(case.spec), text()
-    with torch.no_grad():
-        whole = model(tokens)[0]
-    half = TOKENS // 2
-    assert_close(read(model, tokens, half, SegmentMemory(half)), whole, 1e-9, case.spec)
-    assert_close(read(model, tokens, 4, SegmentMemory(TOKENS)), whole, 1e-9, case.spec)
-
-
-@pytest.mark.parametrize("norm", [False, True], ids=["post-LN", "pre-LN"])
-@pytest.mark.parametrize("checkpointing", [False, True])
-def test_other_layers_have_the_same_law(norm: bool, checkpointing: bool) -> None:
-    model = model_of("xl", decoder_normalize_before=norm, checkpoint_activations=checkpointing)
-    with torch.no_grad():
-        whole = model(text())[0]
-    assert_close(read(model, text(), 4, SegmentMemory(TOKENS)), whole, 1e-9)
-
-
-def test_without_memory_segments_are_texts_of_their_own() -> None:
-    model, tokens = model_of("alibi"), text()
-    actual = read(model, tokens, SEGMENT, SegmentMemory(0))
-    with torch.no_grad():
-        alone = torch.cat([model(part)[0] for part in tokens.split(SEGMENT, 1)], 1)
-    assert torch.equal(actual, alone)
-
-
 # -- properties of the memory -----------------------------------------------------------------------------
 
 
@@ -182,11 +155,6 @@ def test_a_segment_that_was_not_kept_is_missed() -> None:
                 memory.begin(2)
         else:
             memory.begin(2)  # no segment is missing
-
-
-def test_a_negative_memory_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least 0"):
-        SegmentMemory(-1)
 
 
 # -- generation -------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,22 @@ pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(not CHROMIUM, reason="there is no chromium; install it with: apt-get install chromium"),
 ]
-DRAWN = "html[data-drawn]"  # the page sets this attribute when all charts are drawn
+Open = Callable[..., Any]
+
+
+def write(folder: Path, runs: list[Path]) -> Path:
+    assert report.main([*map(str, runs), "--output", str(folder / "report.html")]) == 0
+    return folder / "report.html"
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a page that compares two runs of two recipes."""
+    folder = tmp_path_factory.mktemp("small")
+    rows = [row("shaw[clip=4]", 9.5), row("none", 20.5, minutes=3.0), row("</script><b>t5", 11.0, minutes=None)]
+    lm = [{"encoding": "xl", "perplexity": 24.3, "parameters": 5}, {"encoding": "rope", "perplexity": 22.0}]
+    first = write_run(folder / "first", rows, {"shaw.clip=4": 100, "none": 100})
+    return write(folder, [first, write_run(folder / "second", lm, recipe="lm_wikitext103")])
 
 
 @pytest.fixture(scope="module")
@@ -31,33 +46,26 @@ def browser() -> Iterator[Any]:
         chromium.close()
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write a page that compares two runs of two recipes."""
-    folder = tmp_path_factory.mktemp("small")
-    losses = {"shaw.clip=4": 100, "none": 100}
-    rows = [row("shaw[clip=4]", 9.5), row("none", 20.5, minutes=3.0), row("</script><b>t5", 11.0, minutes=None)]
-    lm = [{"encoding": "xl", "perplexity": 24.3, "parameters": 5}, {"encoding": "rope", "perplexity": 22.0}]
-    runs = [write_run(folder / "first", rows, losses), write_run(folder / "second", lm, recipe="lm_wikitext103")]
-    return write(folder / "report.html", runs)
+@pytest.fixture
+def opened(browser: Any) -> Iterator[Open]:
+    """Return a function that opens a page with all charts drawn; no page may have errors or load anything."""
+    problems = list[str]()
 
+    def open_page(path: Path, **options: Any) -> Any:
+        page = browser.new_page(**options)
+        page.on("console", lambda line: problems.append(line.text) if line.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("request", lambda request: loads(request.url))
+        page.goto(path.as_uri())
+        page.wait_for_selector("html[data-drawn]")  # the page sets this attribute when all charts are drawn
+        return page
 
-def write(output: Path, runs: list[Path]) -> Path:
-    assert report.main([*map(str, runs), "--output", str(output)]) == 0
-    return output
+    def loads(url: str) -> None:
+        if not url.startswith(("file:", "data:")):
+            problems.append(url)
 
-
-def opened(browser: Any, path: Path, **options: Any) -> tuple[Any, list[str]]:
-    """Return the page with all charts drawn, and a list that collects its errors and requests."""
-    page, problems = browser.new_page(**options), list[str]()
-    page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on(
-        "request", lambda request: None if request.url.startswith(("file:", "data:")) else problems.append(request.url)
-    )
-    page.goto(path.as_uri())
-    page.wait_for_selector(DRAWN)
-    return page, problems
+    yield open_page
+    assert not problems
 
 
 def settle(page: Any) -> None:
@@ -69,18 +77,24 @@ def names(page: Any) -> list[str]:
     return [cell.inner_text() for cell in page.query_selector_all("tbody th") if cell.is_visible()]
 
 
-def test_it_opens_without_an_error(browser: Any, small: Path) -> None:
-    page, problems = opened(browser, small)
+def test_it_opens_in_both_colours_and_prints_in_light_ones(opened: Open, small: Path) -> None:
+    page = opened(small, color_scheme="dark", viewport={"width": 1030, "height": 700})
     assert names(page) == ["shaw", "none", "</script><b>t5", "xl", "rope"]
     assert page.locator(".chart canvas").count() >= 3
+    background = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(background)
+    page.emulate_media(media="print", color_scheme="dark")
+    page.evaluate("() => { dispatchEvent(new Event('beforeprint')); }")
+    assert page.evaluate(background) == "rgb(255, 255, 255)" != dark
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1030
+    page.emulate_media(media="screen")
     page.click("#theme")
-    page.emulate_media(color_scheme="dark")
     settle(page)
-    assert not problems
+    assert page.evaluate(background) == "rgb(255, 255, 255)"
 
 
-def test_it_sorts_by_mouse_and_keyboard(browser: Any, small: Path) -> None:
-    page, _ = opened(browser, small)
+def test_it_sorts_by_mouse_and_keyboard(opened: Open, small: Path) -> None:
+    page = opened(small)
     heading = page.locator("thead th", has_text="BLEU")
     heading.locator("button").click()
     assert names(page)[:3] == ["none", "</script><b>t5", "shaw"]  # empty cells stay at the end
@@ -91,8 +105,8 @@ def test_it_sorts_by_mouse_and_keyboard(browser: Any, small: Path) -> None:
     assert heading.get_attribute("aria-sort") == "ascending"
 
 
-def test_it_filters_rows_and_curves(browser: Any, small: Path) -> None:
-    page, problems = opened(browser, small)
+def test_it_filters_rows_and_curves(opened: Open, small: Path) -> None:
+    page = opened(small)
     shown = "() => Bokeh.documents[0].roots()[0].renderers[0].view.filter.booleans"
     assert page.evaluate(shown) == [True, True]
     page.fill("#filter", "TRANSLATION clip=4")
@@ -105,12 +119,11 @@ def test_it_filters_rows_and_curves(browser: Any, small: Path) -> None:
     assert not page.is_visible("#loss-0")
     page.fill("#filter", "")
     assert len(names(page)) == 5
-    assert not problems
 
 
-def test_charts_have_tooltips_and_another_cost(browser: Any, small: Path) -> None:
-    page, problems = opened(browser, small)
-    page.select_option("#cost", "step")
+def test_charts_have_other_costs_tooltips_and_zoom_by_keyboard(opened: Open, small: Path) -> None:
+    page = opened(small)
+    page.select_option("#cost", label="parameters")
     chart = page.locator("#loss-0")
     chart.scroll_into_view_if_needed()
     settle(page)
@@ -122,49 +135,24 @@ def test_charts_have_tooltips_and_another_cost(browser: Any, small: Path) -> Non
         if tooltip.count():
             break
     assert tooltip.first.is_visible()
-    assert not problems
-
-
-def test_the_keyboard_zooms(browser: Any, small: Path) -> None:
-    page, problems = opened(browser, small)
     width = "() => { const range = Bokeh.documents[0].roots()[0].x_range; return range.end - range.start; }"
     before = page.evaluate(width)
     page.locator("#loss-0 [title='Zoom In']").focus()
     page.keyboard.press("Enter")
     page.wait_for_function(f"(before) => ({width})() < before", arg=before)
-    assert not problems
 
 
-def test_a_phone_does_not_scroll_sideways(browser: Any, small: Path) -> None:
-    page, _ = opened(browser, small, viewport={"width": 390, "height": 844})
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-
-
-def test_names_are_not_cut(browser: Any, small: Path) -> None:
+@pytest.mark.parametrize("width", [390, 1280])
+def test_names_are_not_cut_and_a_phone_does_not_scroll_sideways(opened: Open, small: Path, width: int) -> None:
     """On a phone, long names take several lines; names of the papers' rows do so on every screen."""
-    cut = (
-        "() => [...document.querySelectorAll('tbody th')].filter((cell) => cell.scrollWidth > cell.clientWidth).length"
-    )
-    for width in (390, 1280):
-        page, _ = opened(browser, small, viewport={"width": width, "height": 844})
-        page.evaluate("() => document.querySelectorAll('details').forEach((item) => { item.open = true; })")
-        assert page.locator(".paper tbody th").count() > 0
+    page = opened(small, viewport={"width": width, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.evaluate("() => document.querySelectorAll('details').forEach((item) => { item.open = true; })")
+    assert page.locator(".paper tbody th").count() > 0
+    for cells in ("tbody th", ".paper tbody th > span"):
+        cut = f"[...document.querySelectorAll('{cells}')].filter((cell) => cell.scrollWidth > cell.clientWidth).length"
         assert page.evaluate(cut) == 0
-        spans = cut.replace("tbody th", ".paper tbody th > span")
-        assert page.evaluate(spans) == 0
 
 
-def test_paper_is_light_and_wide_enough(browser: Any, small: Path) -> None:
-    page, problems = opened(browser, small, color_scheme="dark", viewport={"width": 1030, "height": 700})
-    background = "getComputedStyle(document.body).backgroundColor"
-    assert page.evaluate(background) != "rgb(255, 255, 255)"
-    page.emulate_media(media="print", color_scheme="dark")
-    page.evaluate("() => { dispatchEvent(new Event('beforeprint')); }")
-    assert page.evaluate(background) == "rgb(255, 255, 255)"
-    assert page.evaluate("document.documentElement.scrollWidth") <= 1030
-    assert not problems
-
-
-def test_fifty_runs_open(browser: Any, tmp_path: Path) -> None:
-    _, problems = opened(browser, write(tmp_path / "report.html", write_many(tmp_path / "runs")))
-    assert not problems
+def test_fifty_runs_open(opened: Open, tmp_path: Path) -> None:
+    assert len(names(opened(write(tmp_path, write_many(tmp_path / "runs"))))) == 100

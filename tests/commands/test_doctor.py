@@ -1,100 +1,85 @@
-"""Test each check of doctor on invented values, and the command as a user runs it."""
+"""Test each check of doctor on invented values and stand-in modules, and the command as a user runs it."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support_processes import without_fairseq
 
 from fairseq_posenc.commands import doctor
 from fairseq_posenc.commands.doctor import machine, plugin, report, stack
+from fairseq_posenc.commands.doctor.apex import Apex, check_apex
 
 
 def missing(module: str) -> object:
     raise ImportError(f"No module named {module!r}")
 
 
-@pytest.mark.parametrize(
-    ("version", "status"),
-    [((3, 11, 7), "ok"), ((3, 12, 1), "ok"), ((3, 13, 0), "warn"), ((3, 10, 0), "fail")],
-)
-def test_python(version: tuple[int, ...], status: str) -> None:
-    check = machine.check_python(version)
+WHOLE = Apex(present=True, version="0.1", is_nvidia=True, layer_norm=True)
+WITHOUT_KERNELS = dataclasses.replace(WHOLE, layer_norm=False)
+TUNED = {"MALLOC_MMAP_THRESHOLD_": "1", "MALLOC_TRIM_THRESHOLD_": "1"}
+BROKEN = "OSError: libcudart.so.13: cannot open"
+#: Checks of invented values, with their status and a part of what they find.
+CHECKS = [
+    (machine.check_python((3, 11, 7)), "ok", "3.11.7"),
+    (machine.check_python((3, 12, 1)), "ok", "3.12.1"),
+    (machine.check_python((3, 13, 0)), "warn", "untested"),
+    (machine.check_python((3, 10, 0)), "fail", "3.10.0"),
+    (machine.check_compiler({}, {"c++": "/bin/c++"}.get), "ok", "/bin/c++"),
+    (machine.check_compiler({"CXX": "my-cxx -O2"}, {"c++": "/bin/c++", "my-cxx": "/opt/cxx"}.get), "ok", "/opt/cxx"),
+    (machine.check_compiler({"CXX": "gone"}, {"c++": "/bin/c++"}.get), "warn", "tried gone"),
+    (machine.check_gpu("13.0", ["H100", "H100"], True), "ok", "2 x H100"),
+    (machine.check_gpu(None, [], False), "ok", "no GPU"),
+    (machine.check_gpu(None, [], True), "warn", "CPU build"),
+    (machine.check_gpu("13.0", [], True), "warn", "sees no GPU"),
+    (machine.check_disk(100_000_000_000, "/here"), "ok", "100.0 GB free in /here"),
+    (machine.check_disk(2_000_000_000, "/here"), "warn", "2.0 GB"),
+    (machine.check_disk(100_000_000, "/here"), "fail", "0.1 GB"),
+    (machine.check_allocator(TUNED, "glibc"), "ok", "MALLOC_TRIM_THRESHOLD_=1"),
+    (machine.check_allocator({}, "glibc"), "warn", "twice as long"),
+    (machine.check_allocator({}, "musl"), "ok", "not glibc"),
+    (stack.check_torch("2.13.0+cpu", None), "ok", "CPU build"),
+    (stack.check_torch("2.13.0+cu130", "13.0"), "ok", "CUDA 13.0"),
+    (stack.check_torch("2.9.1", None), "warn", "untested"),
+    (stack.check_torch("2.4.0", None), "fail", "2.4.0"),
+    (stack.check_torch(None, None), "fail", "not installed"),
+    (stack.check_torch("2.13.0", None, BROKEN), "fail", "libcudart"),
+    (stack.check_numpy("2.4.6"), "ok", "2.4.6"),
+    (stack.check_numpy("1.26.4"), "ok", "1.26.4"),
+    (stack.check_numpy("2.1.0"), "warn", "untested"),
+    (stack.check_numpy(None), "fail", "not installed"),
+    (stack.check_fairseq("0.12.3.1", None), "ok", "0.12.3.1"),
+    (stack.check_fairseq("0.12.9", None), "warn", "untested"),
+    (stack.check_fairseq("0.12.3.1", "0.12.2"), "fail", "both installed"),
+    (stack.check_fairseq(None, "0.12.2"), "fail", "instead of fairseq-fixed"),
+    (stack.check_fairseq(None, None), "fail", "not installed"),
+    (stack.check_fairseq("0.12.3.1", None, "ValueError: mutable default"), "fail", "mutable default"),
+    (stack.check_extension(lambda module: None), "ok", "can be imported"),
+    (stack.check_extension(missing), "fail", "No module named 'fairseq.data.data_utils_fast'"),
+    (stack.check_package("p", "p", "needed", True, "", "1.0"), "ok", "1.0"),
+    (stack.check_package("p", "p", "needed", True, "ImportError: p", None), "fail", "not installed; needed"),
+    (stack.check_package("p", "p", "needed for x", False, BROKEN, "1.0"), "warn", "libcudart"),
+    (check_apex(Apex(), gpu=True), "ok", "not installed"),
+    (check_apex(WHOLE, gpu=True), "ok", "fairseq uses FusedLayerNorm"),
+    (check_apex(WHOLE, gpu=False), "ok", "only on a GPU"),
+    (check_apex(WITHOUT_KERNELS, gpu=True), "fail", "no CUDA kernels"),
+    (check_apex(WITHOUT_KERNELS, gpu=False), "warn", "no CUDA kernels"),
+    (check_apex(Apex(present=True), gpu=True), "warn", "not NVIDIA's apex"),
+    (check_apex(Apex(present=True, error=BROKEN), gpu=False), "fail", "libcudart"),
+]
+
+
+@pytest.mark.parametrize(("check", "status", "found"), CHECKS, ids=lambda value: getattr(value, "name", None))
+def test_a_check_says_what_it_finds_and_how_to_repair_it(check: report.Check, status: str, found: str) -> None:
     assert check.status == status
-    assert ("untested" in check.found) == (status == "warn")
+    assert found in check.found
     assert bool(check.mend) == (status != "ok")
-
-
-def test_the_compiler_in_cxx_comes_first() -> None:
-    paths = {"c++": "/bin/c++", "my-cxx": "/opt/my-cxx"}
-    assert machine.check_compiler({}, paths.get).found == "/bin/c++"
-    assert machine.check_compiler({"CXX": "my-cxx -O2"}, paths.get).found == "/opt/my-cxx"
-    assert machine.check_compiler({"CXX": "gone"}, paths.get).status == "warn"
-    assert "g++" in machine.check_compiler({}, {}.get).mend
-
-
-def test_gpu() -> None:
-    assert machine.check_gpu("13.0", ["H100", "H100"], True).found == "2 x H100"
-    assert machine.check_gpu(None, [], False).status == "ok"
-    assert "CPU build" in machine.check_gpu(None, [], True).found
-    assert "sees no GPU" in machine.check_gpu("13.0", [], True).found
-
-
-@pytest.mark.parametrize(("free", "status"), [(100e9, "ok"), (2e9, "warn"), (1e8, "fail")])
-def test_disk(free: float, status: str) -> None:
-    assert machine.check_disk(int(free), "/somewhere").status == status
-
-
-def test_allocator() -> None:
-    tuned = {"MALLOC_MMAP_THRESHOLD_": "1", "MALLOC_TRIM_THRESHOLD_": "1"}
-    assert machine.check_allocator(tuned, "glibc").status == "ok"
-    assert machine.check_allocator({}, "glibc").status == "warn"
-    assert machine.check_allocator({}, "musl").status == "ok"
-
-
-@pytest.mark.parametrize(
-    ("version", "status"),
-    [("2.13.0+cpu", "ok"), ("2.13.0+cu130", "ok"), ("2.9.1", "warn"), ("2.4.0", "fail"), (None, "fail")],
-)
-def test_torch(version: str | None, status: str) -> None:
-    assert stack.check_torch(version, None).status == status
-
-
-def test_a_torch_that_cannot_be_imported() -> None:
-    check = stack.check_torch("2.13.0", None, "OSError: libcudart.so.13: cannot open")
-    assert check.status == "fail"
-    assert "libcudart" in check.found
-
-
-@pytest.mark.parametrize(("version", "status"), [("2.4.6", "ok"), ("1.26.4", "ok"), ("2.1.0", "warn"), (None, "fail")])
-def test_numpy(version: str | None, status: str) -> None:
-    assert stack.check_numpy(version).status == status
-
-
-@pytest.mark.parametrize(
-    ("fixed", "stock", "error", "status", "says"),
-    [
-        ("0.12.3.1", None, "", "ok", "0.12.3.1"),
-        ("0.12.9", None, "", "warn", "untested"),
-        ("0.12.3.1", "0.12.2", "", "fail", "both installed"),
-        (None, "0.12.2", "", "fail", "instead of fairseq-fixed"),
-        (None, None, "", "fail", "not installed"),
-        ("0.12.3.1", None, "ValueError: mutable default", "fail", "mutable default"),
-    ],
-)
-def test_fairseq(fixed: str | None, stock: str | None, error: str, status: str, says: str) -> None:
-    check = stack.check_fairseq(fixed, stock, error)
-    assert check.status == status
-    assert says in check.found
-
-
-def test_extension() -> None:
-    assert stack.check_extension().status == "ok"
-    assert stack.check_extension(missing).status == "fail"
 
 
 def test_import_error_names_what_was_raised() -> None:
@@ -102,23 +87,39 @@ def test_import_error_names_what_was_raised() -> None:
     assert stack.import_error("json") == ""
 
 
-def test_packages() -> None:
-    assert stack.check_package("p", "p", "needed", True, "", "1.0").status == "ok"
-    assert stack.check_package("p", "p", "needed", True, "ImportError: p", None).status == "fail"
-    broken = stack.check_package("p", "p", "needed for x", False, "OSError: q", "1.0")
-    assert broken.status == "warn"
-    assert "OSError: q" in broken.found
+# The parts of NVIDIA apex that fairseq uses. Another project is named apex, too.
+NVIDIA = {"apex/__init__.py": "", "apex/normalization.py": "class FusedLayerNorm: pass\n"}
+PROBE = """
+import dataclasses, json
+from fairseq_posenc.commands.doctor import apex
+print(json.dumps(dataclasses.asdict(apex.probe())))
+"""
 
 
-def copy_at(folder: Path) -> Path:
-    package = folder.resolve() / plugin.NAME
-    package.mkdir(parents=True)
-    (package / "__init__.py").touch()
-    return package
+@pytest.mark.parametrize(
+    ("modules", "expected"),
+    [
+        pytest.param({**NVIDIA, "fused_layer_norm_cuda.py": ""}, (True, True, ""), id="nvidia"),
+        pytest.param(NVIDIA, (True, False, ""), id="no-kernel"),
+        pytest.param({"apex/__init__.py": "", "apex/forms.py": ""}, (False, False, ""), id="pypi"),
+        pytest.param({"apex/__init__.py": "raise RuntimeError('x')\n"}, (False, False, "RuntimeError: x"), id="raises"),
+    ],
+)
+def test_doctor_recognises_each_kind_of_apex(tmp_path: Path, modules: dict[str, str], expected: tuple[Any]) -> None:
+    for name, text in modules.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(without_fairseq(PROBE), env=env, capture_output=True, text=True, check=True)
+    facts = Apex(**json.loads(done.stdout.splitlines()[-1]))
+    assert (facts.present, facts.is_nvidia, facts.layer_norm, facts.error) == (True, *expected)
 
 
 def test_two_copies_of_the_plugin_are_found(tmp_path: Path) -> None:
-    first, second = copy_at(tmp_path / "one"), copy_at(tmp_path / "two")
+    first, second = (tmp_path / name / plugin.NAME for name in ("one", "two"))
+    for package in (first, second):
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
     (tmp_path / "link").symlink_to(tmp_path / "one")
     once = plugin.on_path([str(first.parent), str(tmp_path / "link"), str(tmp_path), "/nowhere"])
     assert once == {first}
@@ -134,29 +135,22 @@ def test_text_has_a_line_per_repair_and_counts() -> None:
     assert text.endswith("1 ok, 0 warn, 1 fail")
 
 
-def test_command_prints_one_json_list_and_nothing_else(capfd: pytest.CaptureFixture[str]) -> None:
-    status = doctor.main(["--json"])
-    checks = json.loads(capfd.readouterr().out)
-    assert status == int(any(check["status"] == "fail" for check in checks))
-    assert all(check.keys() == {"name", "status", "found", "mend"} for check in checks)
-    assert all(isinstance(value, str) for check in checks for value in check.values())
-    names = [check["name"] for check in checks]
-    assert len(names) == len(set(names))
-    assert {"python", "torch", "fairseq", "compiler", "gpu", "apex", "disk", "plugin"} <= set(names)
-    assert {"sacrebleu", "scikit-learn", "scipy", "rapidfuzz"} <= set(names)
-
-
 def test_command_works_with_a_broken_fairseq(tmp_path: Path) -> None:
+    """It prints one JSON list and nothing else."""
     (tmp_path / "fairseq").mkdir()
     (tmp_path / "fairseq" / "__init__.py").write_text("raise ValueError('mutable default')\n")
-    code = "from fairseq_posenc.commands import doctor; sys.exit(doctor.main(sys.argv[1:]))"
+    code = "from fairseq_posenc.commands import doctor; assert not {'torch', 'fairseq'} & set(sys.modules)\n"
+    code += "sys.exit(doctor.main(sys.argv[1:]))"
     env = {**os.environ, "PYTHONPATH": str(tmp_path)}
     result = subprocess.run(without_fairseq(code, "--json"), env=env, capture_output=True, text=True, check=False)
     checks = {check["name"]: check for check in json.loads(result.stdout)}
     assert result.returncode == 1
     assert "mutable default" in checks["fairseq"]["found"]
+    assert {"python", "torch", "fairseq", "compiler", "gpu", "apex", "disk", "plugin", "rapidfuzz"} <= set(checks)
 
 
-def test_importing_doctor_imports_neither_torch_nor_fairseq() -> None:
-    code = "import fairseq_posenc.commands.doctor\nassert not {'torch', 'fairseq'} & set(sys.modules)"
-    subprocess.run(without_fairseq(code), check=True)
+def test_command_in_a_working_environment(capfd: pytest.CaptureFixture[str]) -> None:
+    status = doctor.main(["--json"])
+    checks = json.loads(capfd.readouterr().out)
+    assert status == int(any(check["status"] == "fail" for check in checks))
+    assert all(check.keys() == {"name", "status", "found", "mend"} for check in checks)

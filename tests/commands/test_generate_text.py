@@ -158,16 +158,6 @@ def test_prompts_are_lines_that_end_at_line_feeds(
     assert f"{path}:1: the text is UTF-16, but must be UTF-8. Convert it with: iconv" in error
 
 
-def test_a_colon_in_the_path_of_the_data_is_named(
-    checkpoints: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = tmp_path / "12:30"
-    data.mkdir()
-    (data / "dict.txt").touch()
-    error = refused(capsys, "--checkpoint", checkpoints["short"], "--prompt", PROMPT, "--data", data)
-    assert f"{data}: the path contains ':', at which fairseq splits a path" in error
-
-
 def test_the_longest_text_that_the_error_allows_is_generated(
     checkpoints: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
-import logging
-import multiprocessing
 from typing import Any
 
 import numpy as np
@@ -16,8 +13,6 @@ pytest.importorskip("fairseq")
 
 from fairseq.data import data_utils, iterators
 from fairseq.tasks.fairseq_task import FairseqTask
-
-from fairseq_posenc.compat import patching
 
 from . import run
 from .data import pair_dataset
@@ -43,12 +38,12 @@ def test_no_sentence_is_dropped(by: str, count: int, limit: dict[str, int]) -> N
     assert len(mended) - len(shipped) == (1 if count % 8 else 0)  # the fault, and no other difference
 
 
-def test_batches_without_a_multiple_and_with_fixed_shapes_do_not_change() -> None:
-    for more in ({}, {"fixed_shapes": [(4, 5), (2, 9)], "required_batch_size_multiple": 8}):
-        arguments = {"num_tokens_fn": lambda i: 3 + i % 5, "max_sentences": 4, **more}
-        shipped = data_utils.batch_by_size.__wrapped__(np.arange(13), **arguments)
-        mended = data_utils.batch_by_size(iter(range(13)), **arguments)
-        assert [list(b) for b in mended] == [list(b) for b in shipped]
+def test_batches_with_fixed_shapes_do_not_change() -> None:
+    arguments = {"num_tokens_fn": lambda i: 3 + i % 5, "max_sentences": 4, "required_batch_size_multiple": 8}
+    arguments |= {"fixed_shapes": [(4, 5), (2, 9)]}
+    shipped = data_utils.batch_by_size.__wrapped__(np.arange(13), **arguments)
+    mended = data_utils.batch_by_size(iter(range(13)), **arguments)
+    assert [list(b) for b in mended] == [list(b) for b in shipped]
     assert data_utils.batch_by_size(np.arange(0), **arguments) == []
 
 
@@ -62,19 +57,9 @@ def test_an_iterator_of_a_task_gives_every_sentence(monkeypatch: pytest.MonkeyPa
         return sum(batch["nsentences"] for batch in iterator.next_epoch_itr(shuffle=False))
 
     assert count({"max_sentences": 16}) == 60
-    assert count({"max_tokens": 200}, num_buckets=4) == 60
+    assert count({"max_tokens": 200}, num_buckets=4) == 60  # with fixed shapes
     monkeypatch.setattr(data_utils, "batch_by_size", data_utils.batch_by_size.__wrapped__)
     assert count({"max_sentences": 16}) == 56  # the fault: 60 = 3 * 16 + 8 + 4
-
-
-def test_the_fix_is_logged_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patching, "_said", set())
-    with caplog.at_level(logging.INFO, logger="fairseq_posenc"):
-        for count in (16, 13, 13):
-            data_utils.batch_by_size(np.arange(count), lambda i: 1, max_sentences=8, required_batch_size_multiple=8)
-    (message,) = caplog.messages
-    assert "5 sentences" in message
-    assert "--required-batch-size-multiple 8" in message
 
 
 # -- the thread that reads ahead
@@ -119,65 +104,10 @@ def test_the_fixed_reader_ends_before_the_interpreter(workers: str) -> None:
     assert (done.returncode, done.stdout.splitlines()) == (0, ["done training", "False"]), done.stderr
 
 
-def test_batches_and_errors_pass_through_the_fixed_reader() -> None:
-    assert list(iterators.BufferedIterator(2, range(50))) == list(range(50))
-
-    class Broken(list[int]):
-        def __iter__(self) -> Any:
-            yield 0
-            raise KeyError("broken")
-
-    iterator = iterators.BufferedIterator(2, Broken([0, 1]))
-    assert next(iterator) == 0
-    with pytest.raises(KeyError, match="broken"):
-        next(iterator)
-
-
-class Numbers(torch.utils.data.Dataset[torch.Tensor]):
-    def __getitem__(self, index: int) -> torch.Tensor:
-        return torch.ones(200) * index
-
-    def __len__(self) -> int:
-        return 100
-
-
-def epoch_of(batches: int) -> Any:
-    """Return the first epoch of a data set that a worker reads, without what owns the epoch."""
-    numbers = [[index] for index in range(batches)]
-    epochs = iterators.EpochBatchIterator(
-        Numbers(), torch.stack, numbers, num_workers=1, buffer_size=2, reuse_dataloader=True
-    )
-    epoch = epochs.next_epoch_itr(shuffle=False)
-    assert next(epoch)[0, 0] == 0
-    return epoch
-
-
-def are_ended(thread: Any) -> bool:
-    """Return whether the thread and all workers end within some seconds."""
-    thread.join(10)
-    children = multiprocessing.active_children()
-    for child in children:
-        child.join(10)
-    return not thread.is_alive() and not any(child.is_alive() for child in children)
-
-
-def test_the_reader_and_its_worker_end_with_an_unfinished_training() -> None:
-    thread = epoch_of(100)._itr._consumer
-    gc.collect()
-    assert are_ended(thread)
-
-
-def test_the_reader_of_fairseq_keeps_its_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    sampler = iterators.FrozenBatchSampler
-    monkeypatch.setattr(sampler, "__init__", sampler.__init__.__wrapped__)
-    thread = epoch_of(100)._itr._consumer
-    gc.collect()
-    assert not thread._queue.stopped.is_set()
-    thread._queue.stop()  # release it
-    assert are_ended(thread)
-
-
 def test_workers_end_with_their_epoch() -> None:
-    epoch = epoch_of(4)
-    assert len(list(epoch)) == 3
-    assert are_ended(epoch._itr._consumer)
+    """fairseq keeps the workers, and torch kills them after five seconds each."""
+    arguments = (torch.utils.data.TensorDataset(torch.ones(1)), list, [[0]])
+    assert not iterators.EpochBatchIterator(*arguments, num_workers=1).persistent_workers
+    shipped = iterators.EpochBatchIterator.__new__(iterators.EpochBatchIterator)
+    iterators.EpochBatchIterator.__init__.__wrapped__(shipped, *arguments, num_workers=1)
+    assert shipped.persistent_workers

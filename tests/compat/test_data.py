@@ -6,6 +6,7 @@ tests/faults/test_parsers.py holds the law that damaged files are read or named.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import os
 import random
 import re
@@ -24,7 +25,6 @@ pytest.importorskip("fairseq")
 from fairseq import file_chunker_utils
 from fairseq.binarizer import FileBinarizer, VocabularyDatasetBinarizer
 from fairseq.data import Dictionary, LanguagePairDataset, TokenBlockDataset, data_utils, indexed_dataset
-from fairseq.data import token_block_dataset as blocks
 from fairseq.data.indexed_dataset import MMapIndexedDataset, make_builder
 from fairseq.tasks.translation import load_langpair_dataset
 
@@ -48,11 +48,6 @@ def binary(tmp_path: Path) -> Path:
     return tmp_path / "train"
 
 
-def test_whole_data_are_read(binary: Path) -> None:
-    dataset = MMapIndexedDataset(str(binary))
-    assert [dataset[number].tolist() for number in range(len(dataset))] == [[*range(n)] for n in [3, 1, 4, 1, 5]]
-
-
 @pytest.mark.parametrize("ending", ["idx", "bin"])
 @pytest.mark.parametrize("part", [0.0, 0.5, 0.9])
 def test_truncated_and_empty_files_are_named(binary: Path, ending: str, part: float) -> None:
@@ -63,45 +58,32 @@ def test_truncated_and_empty_files_are_named(binary: Path, ending: str, part: fl
 
 
 def test_every_flipped_bit_of_an_index_is_noticed(binary: Path) -> None:
+    """fairseq itself notices few of them: it would read items of another length."""
     path = binary.with_suffix(".idx")
     content = path.read_bytes()
+    unnoticed = 0
     for bit in random.Random(0).sample(range(8 * len(content)), 60):
         flipped = bytearray(content)
         flipped[bit // 8] ^= 1 << bit % 8
         path.write_bytes(flipped)
         with pytest.raises(DataError, match=re.escape(str(binary))):
             MMapIndexedDataset(str(binary))
-
-
-def test_fairseq_itself_does_not_notice(binary: Path) -> None:
-    path = binary.with_suffix(".idx")
-    content = bytearray(path.read_bytes())
-    content[26] ^= 2  # the size of the first item: 1 in place of 3
-    path.write_bytes(content)
-    dataset = MMapIndexedDataset.__new__(MMapIndexedDataset)
-    MMapIndexedDataset._do_init.__wrapped__(dataset, str(binary))
-    assert len(dataset[0]) == 1
-    with pytest.raises(DataError, match="item 1 is wrong"):
-        MMapIndexedDataset(str(binary))
+        with contextlib.suppress(Exception):
+            MMapIndexedDataset._do_init.__wrapped__(MMapIndexedDataset.__new__(MMapIndexedDataset), str(binary))
+            unnoticed += 1
+    assert unnoticed > 20  # the fault
 
 
 # -- names that numpy 2 has removed
 
 
-def test_break_mode_eos_and_length_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
-    def eos_blocks() -> list[list[int]]:
-        lines = [torch.tensor([5, 6, 2]), torch.tensor([7, 2])]
-        return [item.tolist() for item in TokenBlockDataset(lines, [3, 2], None, pad=1, eos=2, break_mode="eos")]
-
-    assert eos_blocks() == [[5, 6, 2], [7, 2]]
+def test_break_mode_eos_and_length_buckets() -> None:
+    lines = [torch.tensor([5, 6, 2]), torch.tensor([7, 2])]
+    blocks = TokenBlockDataset(lines, [3, 2], None, pad=1, eos=2, break_mode="eos")
+    assert [item.tolist() for item in blocks] == [[5, 6, 2], [7, 2]]
     dataset = pair_dataset(40, num_buckets=4)
     assert 2 <= len({len(dataset[i]["source"]) for i in range(40)}) <= 4
     assert np is sys.modules["numpy"]
-    assert blocks.np.arange is np.arange
-    if not hasattr(np, "compat"):  # the fault, with numpy 2
-        monkeypatch.setattr(blocks, "np", np)
-        with pytest.raises(AttributeError):
-            eos_blocks()
 
 
 # -- pairs
@@ -120,11 +102,9 @@ def write_pairs(folder: Path, impl: str, split: str, english: int, german: int) 
 
 
 def load_pairs(folder: Path, impl: str, **more: Any) -> LanguagePairDataset:
-    settings = {"combine": True, "upsample_primary": 2, "left_pad_source": True, "left_pad_target": False}
-    limits = {"max_source_positions": 9, "max_target_positions": 9}
-    return load_langpair_dataset(
-        str(folder), "train", "en", words(), "de", words(), dataset_impl=impl, **settings, **limits, **more
-    )
+    settings = {"combine": True, "upsample_primary": 2, "left_pad_source": True, "left_pad_target": False, **more}
+    settings |= {"max_source_positions": 9, "max_target_positions": 9, "dataset_impl": impl}
+    return load_langpair_dataset(str(folder), "train", "en", words(), "de", words(), **settings)
 
 
 @pytest.mark.parametrize(
@@ -260,20 +240,15 @@ def test_interactive_reads_by_line_feeds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "error", "message"),
+    ("content", "message"),
     [
-        (b"a 1\nb\xff 1\n", NotTextError, ":2: the line is not UTF-8, because it contains the byte 0xff"),
-        (b"a 1\nb 1\nc\n", DataError, ":3: it is not a symbol, a space and a count"),
-        (b"a 1\nb many\n", DataError, ":2: it is not a symbol, a space and a count"),
-        (b"a 1\na 1\n", DataError, ": Duplicate word found"),
+        (b"a 1\nb\xff 1\n", ":2: the line is not UTF-8, because it contains the byte 0xff"),
+        (b"a 1\nb many\n", ":2: it is not a symbol, a space and a count"),
+        (b"a 1\na 1\n", ": Duplicate word found when loading Dictionary: 'a'."),
     ],
 )
-def test_a_bad_dictionary_is_named_with_its_line(
-    tmp_path: Path, content: bytes, error: type[Exception], message: str
-) -> None:
+def test_a_bad_dictionary_is_named(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "dict.txt"
     path.write_bytes(content)
-    with pytest.raises(error, match=re.escape(f"{path}{message}")):
+    with pytest.raises(ValueError, match=re.escape(f"{path}{message}")):
         Dictionary.load(str(path))
-    path.write_text("a 1\nb 2 #fairseq:overwrite\n")
-    assert Dictionary.load(str(path)).symbols[4:] == ["a", "b"]

@@ -100,22 +100,6 @@ def test_user_dir_registers_everything(before: str, folder: str, tmp_path: Path)
     )
 
 
-def test_another_copy_is_refused_although_the_package_was_imported_before_fairseq(tmp_path: Path) -> None:
-    (tmp_path / PACKAGE.name).mkdir()
-    done = run(
-        """
-        import sys
-        import fairseq_posenc
-        from argparse import Namespace
-        from fairseq import utils
-        utils.import_user_module(Namespace(user_dir=sys.argv[1]))
-        """,
-        str(tmp_path / PACKAGE.name),
-    )
-    assert "ImportError" in done.stderr
-    assert f"another copy of fairseq_posenc is already imported from {PACKAGE}" in done.stderr
-
-
 def test_spawned_processes_register(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(f"""
@@ -147,10 +131,6 @@ def test_applying_the_fixes_twice_changes_nothing() -> None:
         compat.apply()
         assert mended() == before
     """)
-
-
-def test_checkpoints_are_averaged_without_fairseq() -> None:
-    works("import sys; sys.modules['fairseq'] = None; import fairseq_posenc.compat, fairseq_posenc.commands.average")
 
 
 def test_a_broken_fairseq_is_named(tmp_path: Path) -> None:

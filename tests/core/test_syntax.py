@@ -46,33 +46,6 @@ def test_an_encoding_without_brackets_is_not_changed() -> None:
     assert parse("rope").label == "rope"
 
 
-REFUSED = [
-    ("m4[clip=64", None, "--pos-enc: 'm4[clip=64' is not an encoding. Write NAME or 'NAME[OPTION=VALUE,...]'"),
-    ("m4]", None, "is not an encoding"),
-    ("m4[]", None, "is not an encoding"),
-    ("[clip=1]", None, "is not an encoding"),
-    ("m4[clip=1]share=all", None, "is not an encoding"),
-    ("m4[clip]", None, "--pos-enc: 'clip' is not NAME=VALUE"),
-    ("m4[clpi=1]", None, "--pos-enc: there is no option clpi; did you mean clip?; known options: m4: clip"),
-    ("m4[t5.clip=1]", None, "--pos-enc: there is no option t5.clip"),
-    ("m4", "clpi=1", "--pos-enc-args: there is no option clpi; did you mean clip?"),
-    ("shw[clip=1]", None, "--pos-enc: unknown position encoding 'shw'; did you mean shaw?"),
-    ("m4[clip=-1]", None, "--pos-enc: m4: clip=-1 must be"),
-    ("m4", "clip=-1", "--pos-enc-args: m4: clip=-1 must be"),
-    ("m4[clip=1,clip=2]", None, "--pos-enc contains 'clip' twice"),
-    ("m4[clip=1,m4.clip=2]", None, "--pos-enc sets the option clip of m4 twice"),
-    ("m4[clip=1]", "clip=1", "--pos-enc and --pos-enc-args both set the option clip of m4; remove one of them"),
-    ("shaw[share=all]+t5", "shaw.share=all", "--pos-enc and --pos-enc-args both set the option share of shaw"),
-    ("learned+shaw+t5[layers=1]+xl[share=all]", None, "--pos-enc: several encodings have the option share"),
-]
-
-
-@pytest.mark.parametrize(("text", "args", "message"), REFUSED)
-def test_errors_name_the_flag_that_the_user_gave(text: str, args: str | None, message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
-        build(text, args, SHAPE)
-
-
 def test_a_stack_and_the_settings_of_a_model_take_options_in_brackets() -> None:
     assert Stack("m4[clip=1]", None, SHAPE).pos.m4.weight.shape[-2] == 3
     config = ModelConfig(

@@ -14,7 +14,7 @@ from support_prepared import CITY, DATA, Prepared, asked, items, needs_data, squ
 from transformers import BertConfig, RobertaConfig
 
 from fairseq_posenc.data import question_pieces
-from fairseq_posenc.hub import ids, pretrained, vocabulary
+from fairseq_posenc.hub import vocabulary
 
 pytest_plugins = ["support_prepared"]
 
@@ -62,18 +62,6 @@ def test_pieces_of_an_encoder_have_its_ids(prepared: Prepared, form: str) -> Non
     assert prepared.record()["round_trip"] == 1.0
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_the_dictionary_is_that_of_the_imported_model(tmp_path: Path, kind: str) -> None:
-    folder = exchange.saved(exchange.random_model(kind, "tiny"), tmp_path / "hf")
-    if kind == "roberta":
-        named = ["<s>", "<pad>", "</s>", "<unk>", *(f"w{number}" for number in range(exchange.WORDS - 6)), "<mask>"]
-        (folder / "vocab.json").write_text(json.dumps({piece: number for number, piece in enumerate(named)}))
-    pieces = ids.reordered(pretrained.read(folder)).vocabulary
-    assert vocabulary.dictionary(folder) == pieces
-    assert pieces is not None
-    assert len(pieces) == exchange.WORDS
-
-
 def test_unknown_letters_can_be_copied_and_special_symbols_are_text(prepared: Prepared) -> None:
     folder = hugging_face("wordpiece", prepared.folder / "encoder")
     context = "The word \u4dc0\u4dc1 and </s> mean nothing."
@@ -96,16 +84,6 @@ def test_text_without_pieces_is_empty(prepared: Prepared, what: str) -> None:
     ended = prepared.run(*prepared.both(questions, questions), "--tokenizer", folder)
     assert ended.status != 0
     assert f"train: 1 x empty {what}, refused: a" in ended.error
-
-
-def test_a_tokenizer_of_another_model_is_refused(prepared: Prepared) -> None:
-    folder = hugging_face("wordpiece", prepared.folder / "encoder")
-    pieces = (folder / "vocab.txt").read_text("utf-8").splitlines()
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"vocab_size": len(pieces) - 9}))
-    ended = prepared.run(*prepared.both(), "--tokenizer", folder)
-    assert ended.status == 1
-    assert f"vocab_size is {len(pieces) - 9}, but the vocabulary beside it has {len(pieces)} pieces" in ended.error
 
 
 # --- surface
@@ -171,11 +149,6 @@ def test_what_was_joined_is_cut_into_the_same_pieces(kind: str, seed: int) -> No
     pieces = [piece.name for piece in cut.cut(text)]
     joined = cut.join(pieces)
     assert joined.replace(" ", "") == text.replace(" ", "")
-
-
-def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match=r"is not a complete output folder of prepare_questions\.py"):
-        question_pieces.load(tmp_path)
 
 
 # --- real questions

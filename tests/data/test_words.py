@@ -2,90 +2,55 @@
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Iterator
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+import support_tokenizers as tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-pytest.importorskip("fairseq")
-pytest.importorskip("tokenizers")
-
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from fairseq_posenc.data.whole_words import Masking, masked
 from fairseq_posenc.data.words import SCHEMES, Words, gpt2_pieces
 
-ROOT = Path(__file__).resolve().parents[2]
 SPECIALS = ["<s>", "<pad>", "</s>", "<unk>"]
+#: Form of the tokenizer of each scheme but fastBPE, whose mark is all that the tests are about.
+FORMS = {"sentencepiece": "unigram", "wordpiece": "wordpiece", "gpt2": "gpt2"}
 
 
-@functools.cache
-def lines() -> list[str]:
-    """Return real text with commas, quotes and code: this project's pages without tables and special symbols."""
-    pages = sorted((ROOT / "docs").glob("*.md"))
-    text = [line.strip() for page in pages for line in page.read_text("utf-8").splitlines()]
-    return [" ".join(line.split()) for line in text if line.count(" ") > 3 and not {"|", "<"} & set(line)][:400]
+class Text:
+    """Hold the pieces of a scheme, and samples with their numbers of words: <s>, and four lines that end with </s>."""
 
-
-@functools.cache
-def tokenizer(scheme: str) -> Tokenizer:
-    """Return a small tokenizer of each kind, learned from the text."""
-    size = {"vocab_size": 700, "show_progress": False, "special_tokens": SPECIALS}
-    if scheme == "wordpiece":
-        model, trainer = Tokenizer(models.WordPiece(unk_token="<unk>")), trainers.WordPieceTrainer(**size)
-        model.normalizer, model.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
-        model.decoder = decoders.WordPiece()
-    elif scheme == "gpt2":
-        alphabet = pre_tokenizers.ByteLevel.alphabet()
-        model, trainer = Tokenizer(models.BPE()), trainers.BpeTrainer(initial_alphabet=alphabet, **size)
-        model.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    else:
-        model, trainer = Tokenizer(models.Unigram()), trainers.UnigramTrainer(unk_token="<unk>", **size)
-        model.pre_tokenizer = pre_tokenizers.Metaspace()
-    model.train_from_iterator(lines(), trainer)
-    return model
-
-
-@functools.cache
-def vocabulary(scheme: str) -> list[str]:
-    if scheme == "fastbpe":
-        return SPECIALS + sorted({piece for line in lines() for piece in fastbpe(line)})
-    model = tokenizer(scheme)
-    return [model.id_to_token(i) for i in range(model.get_vocab_size())]
+    def __init__(self, scheme: str) -> None:
+        self.samples, lines = [], [" ".join(line.split()) for line in tokenizers.lines()]
+        if scheme in FORMS:
+            with tempfile.TemporaryDirectory() as folder:
+                cut, pieces = tokenizers.cutter(FORMS[scheme], tokenizers.learned(FORMS[scheme], Path(folder) / "x"))
+        else:
+            cut, pieces = fastbpe, sorted({piece for line in lines for piece in fastbpe(line)})
+        self.pieces = [*SPECIALS, *pieces]
+        self.words = Words(self.pieces, range(len(SPECIALS)), scheme)
+        index = {piece: i for i, piece in enumerate(self.pieces)}
+        for start in range(0, len(lines), 4):
+            part = lines[start : start + 4]
+            ids = [0, *(i for line in part for i in [*(index.get(piece, 3) for piece in cut(line)), 2])]
+            count = BertPreTokenizer().pre_tokenize_str if scheme == "wordpiece" else str.split
+            self.samples.append((np.array(ids), sum(len(count(line)) for line in part)))
+        assert sum(len(ids) for ids, _ in self.samples) > 1.3 * sum(count for _, count in self.samples)
 
 
 def fastbpe(line: str) -> list[str]:
-    """Split words after three letters, with fastBPE's mark, which is what the tests are about."""
+    """Split words after three letters."""
     cut = ([word[i : i + 3] for i in range(0, len(word), 3)] for word in line.split())
     return [piece + "@@" * (i < len(pieces) - 1) for pieces in cut for i, piece in enumerate(pieces)]
 
 
-def ids_of(scheme: str, line: str) -> list[int]:
-    if scheme == "fastbpe":
-        index = {piece: i for i, piece in enumerate(vocabulary(scheme))}
-        return [index[piece] for piece in fastbpe(line)]
-    return tokenizer(scheme).encode(line).ids
-
-
-def words_of(scheme: str, line: str) -> list[str]:
-    """Return the words of the text itself, split at spaces, or for WordPiece by BERT's own rules."""
-    if scheme != "wordpiece":
-        return line.split()
-    model = tokenizer(scheme)
-    return [word for word, _ in model.pre_tokenizer.pre_tokenize_str(model.normalizer.normalize_str(line))]
-
-
-def samples(scheme: str) -> Iterator[tuple[np.ndarray, int]]:
-    """Return samples of <s> and lines that end with </s>, and their numbers of words."""
-    for start in range(0, len(lines()), 4):
-        part = lines()[start : start + 4]
-        ids = [0, *(i for line in part for i in [*ids_of(scheme, line), 2])]
-        yield np.array(ids), sum(len(words_of(scheme, line)) for line in part)
+@pytest.fixture(scope="module", params=SCHEMES)
+def text(request: pytest.FixtureRequest) -> Text:
+    return Text(request.param)
 
 
 def masking(mask_idx: int, size: int, **more: float) -> Masking:
@@ -95,13 +60,11 @@ def masking(mask_idx: int, size: int, **more: float) -> Masking:
     return Masking(**parts, mask_idx=mask_idx, pad_idx=1, weights=weights / weights.sum(), seed=5)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_words_are_those_of_the_text(scheme: str) -> None:
-    words = Words(vocabulary(scheme), range(len(SPECIALS)), scheme)
-    for ids, count in samples(scheme):
-        numbers = words.numbered(ids)
+def test_words_are_those_of_the_text(text: Text) -> None:
+    for ids, count in text.samples:
+        numbers = text.words.numbered(ids)
         assert numbers.max() + 1 == count
-        assert ((ids < len(SPECIALS)) == (numbers == -1)).all() or 3 in ids
+        assert ((ids < len(SPECIALS)) == (numbers == -1)).all()
 
 
 @pytest.mark.parametrize(
@@ -121,13 +84,11 @@ def test_an_unknown_piece_does_not_end_a_word(scheme: str, pieces: str, expected
     assert words.numbered(ids).tolist() == expected
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_whole_words_are_masked_as_often_as_asked(scheme: str) -> None:
+def test_whole_words_are_masked_as_often_as_asked(text: Text) -> None:
     """All pieces of a word are masked, or none: a seventh of the text, a tenth of it kept and a tenth replaced."""
-    pieces = vocabulary(scheme)
-    words, how = Words(pieces, range(len(SPECIALS)), scheme), masking(len(pieces), len(pieces))
+    words, how = text.words, masking(len(text.pieces), len(text.pieces))
     seen = predicted = kept = hidden = chosen = total = 0
-    for number, (ids, count) in enumerate(samples(scheme)):
+    for number, (ids, count) in enumerate(text.samples):
         for epoch in range(4):
             source, target = masked(ids, words, how, (epoch, number))
             on = target != how.pad_idx
@@ -155,12 +116,6 @@ def test_rounding_keeps_the_mean_number_of_words() -> None:
     chosen = [int((masked(np.full(10, 4), words, how, (0, number))[1] == 4).sum()) for number in range(4000)]
     assert set(chosen) == {1, 2}
     assert np.mean(chosen) == pytest.approx(1.3, abs=0.03)  # four standard errors
-
-
-def test_most_words_of_the_small_vocabularies_have_several_pieces() -> None:
-    """Otherwise the tests above would prove nothing."""
-    for scheme in SCHEMES:
-        assert sum(len(ids) for ids, _ in samples(scheme)) > 1.3 * sum(count for _, count in samples(scheme))
 
 
 @settings(max_examples=200, deadline=None)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fairseq_posenc.attention import KeyValueCache, Projected, SelfAttention
+from fairseq_posenc.attention import Projected
 from fairseq_posenc.attention.formula import logits
 from fairseq_posenc.encodings import Composition, StackShape, build
 from fairseq_posenc.positions import Positions
@@ -70,17 +70,6 @@ def drawn(queries: int, keys: int, *, batch: int = 2, heads: int = 2, head_dim: 
     shapes = ((batch, heads, length, head_dim) for length in (queries, keys))
     q, k = (torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_() for shape in shapes)
     return q, k
-
-
-def cached_in_steps(pos: Composition, x: Tensor) -> tuple[Tensor, ...]:
-    """Return the columns of the cache after x [B, 5, d] was decoded in steps of three, one and one token."""
-    attention, cache = SelfAttention(x.shape[-1], pos.stack.heads).double(), KeyValueCache()
-    attention.use(pos, 1)
-    with torch.no_grad():
-        for start, end in ((0, 3), (3, 4), (4, 5)):
-            where = Positions(end - start, end, CPU, causal=True)
-            attention(x[:, start:end], where, pos.per_layer(where)[0], cache=cache)
-    return tuple(cache.columns())
 
 
 class _Largest(TorchDispatchMode):

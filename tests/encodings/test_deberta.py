@@ -35,9 +35,3 @@ def test_both_terms_read_the_row_of_i_minus_j(args: str, rows: list[int], querie
         for x, expected in zip(range(5, -6, -1), rows, strict=True):
             there = actual[where.delta == -x]
             torch.testing.assert_close(there, torch.full_like(there, expected), rtol=0, atol=1e-12)
-
-
-def test_shared_keys_need_a_layer() -> None:
-    pos = build_encoding("deberta", "form=original,share_att_key=true")
-    with pytest.raises(ValueError, match="content projections"):
-        logits_of(pos, vectors([1, 0], 2), vectors([1, 0], 2), Positions(2, 2, CPU))

@@ -6,32 +6,7 @@ import pytest
 import torch
 from one_layer import CPU, bias_of, build_encoding, drawn, drawn_wide, largest_tensor, logits_of
 
-from fairseq_posenc.encodings import deberta, deberta_original, xl
 from fairseq_posenc.positions import Positions
-
-
-@pytest.mark.parametrize(
-    ("spec", "args", "owner", "name", "of_four_columns"),
-    [
-        ("deberta", "", deberta.PaperDeberta, "project", 7),
-        ("deberta", "form=original", deberta_original.OriginalDeberta, "project", 7),
-        ("xl", "", xl.XL, "_projected", 4),
-        ("gcdf", "", xl.XL, "_projected", 4),
-    ],
-)
-def test_decoding_does_not_project_at_each_step(
-    spec: str, args: str, owner: type, name: str, of_four_columns: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sizes: list[int] = []
-    project = getattr(owner, name)
-    monkeypatch.setattr(owner, name, lambda self, *arguments: sizes.append(arguments[-1]) or project(self, *arguments))
-    pos = build_encoding(spec, args, head_dim=4, causal=True, n=64)
-    for length in range(1, 65):
-        pos.per_layer(Positions(1, length, CPU, causal=True))
-    assert len(sizes) <= 7, "the length doubles each time"
-    pos.train()
-    pos.per_layer(Positions(4, 4, CPU, causal=True))
-    assert sizes[-1] == of_four_columns
 
 
 def test_a_step_of_decoding_reads_one_row_of_what_is_kept() -> None:

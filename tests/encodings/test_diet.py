@@ -60,13 +60,3 @@ def test_what_is_kept_under_autocast_is_not_rounded() -> None:
         under = pos.per_layer(Positions(5, 5, CPU))[0]["diet-abs"]["bias"]
     diet = pos.members["diet-abs"]
     torch.testing.assert_close(under, diet.query[:, :, :5] @ diet.key[:, :, :5].mT)
-
-
-def test_extended_factors_repeat_or_stretch() -> None:
-    """Position 9 of n = 8 is position 1 again; stretched to 15, position 9 is halfway between rows 4 and 5."""
-    for args, row in (("extend=repeat", 1.0), ("extend=interpolate,extend_to=15", 4.5)):
-        pos = build_encoding("diet-abs", args, head_dim=1)
-        diet = pos.members["diet-abs"]
-        diet.query.copy_(torch.arange(8.0)[:, None])
-        diet.key.fill_(1.0)
-        assert bias_of(pos, Positions(10, 10, CPU))[0, 0, 9].tolist() == [row] * 10

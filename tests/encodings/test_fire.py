@@ -94,9 +94,3 @@ def test_how_it_starts() -> None:
     ):  # fmt: skip
         assert 0.95 * bound < weight.abs().max() <= bound
         assert abs(weight.mean().item()) < 0.2 * bound
-
-
-def test_directions_differ_only_if_sequences_pass_the_threshold() -> None:
-    assert build_encoding("fire", "threshold=3", n=5).capabilities.directional
-    assert not build_encoding("fire", "threshold=4", n=5).capabilities.directional
-    assert not build_encoding("fire", n=512).capabilities.shift_invariant

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 import pytest
 import torch
-from one_layer import CPU, build_encoding, logits_of, vectors
+from one_layer import CPU, build_encoding
 
 from fairseq_posenc.positions import Positions
 
@@ -36,15 +35,6 @@ def test_only_keys_that_a_query_may_see_are_counted(given: dict[str, Any], count
         torch.testing.assert_close(factor.flatten(), expected)
 
 
-def test_the_factor_multiplies_the_sum_of_product_and_bias() -> None:
-    """With one head, the slope of ALiBi is 2^-8, so the logit of neighbours is (1 - 1/256) ln 2."""
-    pos = build_encoding("alibi+logn", "init_value=1", head_dim=1, causal=True)
-    where = Positions(1, 2, CPU, causal=True)
-    logits = logits_of(pos, vectors([1], 1), vectors([1], 2), where)[0, 0, 0]
-    expected = [math.log(2) * (1 - 1 / 256), math.log(2)]
-    torch.testing.assert_close(logits, torch.tensor(expected, dtype=torch.float64))
-
-
 def test_at_the_start_the_mean_factor_of_1024_tokens_is_one() -> None:
     """The paper's 0.168 is 1 divided by the mean of log n."""
     pos = build_encoding("logn", causal=True, n=1024)
@@ -52,18 +42,3 @@ def test_at_the_start_the_mean_factor_of_1024_tokens_is_one() -> None:
     factor = pos.layer(1).at(where, pos.per_layer(where)[0]).row_factor()
     assert factor is not None
     assert abs(float(factor.mean()) - 1) < 0.01
-
-
-REFUSED = [
-    ("form=llama4", "fewer tokens than interval=8192, but the longest has 8"),
-    ("form=llama4,interval=2,share=all", "share has no effect with form=llama4"),
-    ("form=llama4,interval=2,init_value=1", "init_value has no effect with form=llama4"),
-    ("interval=2", "interval has no effect with form=learned"),
-    ("strength=2", "strength has no effect with form=learned"),
-]
-
-
-@pytest.mark.parametrize(("args", "message"), REFUSED)
-def test_options_of_the_other_form_are_refused(args: str, message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
-        build_encoding("logn", args)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from one_layer import CPU, build_encoding, cached_in_steps
+from one_layer import CPU, build_encoding
 from torch import Tensor
 
 from fairseq_posenc.core.base import Layer
@@ -78,9 +78,3 @@ def test_a_decoding_step_computes_one_factor_for_each_key(monkeypatch: pytest.Mo
     x, q, k = vectors(generator, 1, 40, 3), vectors(generator, 1, 1, 1, 3), vectors(generator, 1, 1, 40, 3)
     scores_of(pos, x, q, k, Positions(1, 40, CPU, causal=True))
     assert sum(sizes) == 40 + 2  # and one for the query and for its pair with itself
-
-
-def test_the_cache_holds_the_gates_of_all_columns() -> None:
-    pos = build_encoding("wall+fox", head_dim=4, heads=2, causal=True)
-    columns = cached_in_steps(pos, torch.randn(3, 5, 8, dtype=torch.float64))
-    assert [tuple(column.shape) for column in columns] == [(3, 2, 5, 4)] * 3 + [(3, 2, 5, 1)]

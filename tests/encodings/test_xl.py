@@ -49,14 +49,3 @@ def test_u_meets_the_key_and_v_the_distance(queries: int, keys: int) -> None:
 
 
 # -- GCDF -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("dim", "longest"), [(64, 300), (512, 1024)])
-def test_gcdf_rows_tell_all_distances_apart(dim: int, longest: int) -> None:
-    """The rows are monotone in the distance, in both directions."""
-    rows = (
-        build_encoding("gcdf", head_dim=dim).members["gcdf"].encode(torch.arange(-float(longest), longest + 1).double())
-    )
-    assert bool((rows.diff(dim=0) >= 0).all())
-    assert bool((rows.diff(dim=0).sum(-1) > 0).all())
-    assert torch.equal(rows, -rows.flip(0))

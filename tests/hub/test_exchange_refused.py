@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,7 @@ from support_exchange import BERT_WORDS, WORDS, imported, in_fairseq, random_mod
 
 import fairseq_posenc
 from fairseq_posenc.__main__ import main
-from fairseq_posenc.compat import CheckpointError
-from fairseq_posenc.hub import folder as folders
+from fairseq_posenc.compat import CheckpointError, safe_load
 from fairseq_posenc.hub.export_hf import export
 from fairseq_posenc.hub.folder import SAFE
 from fairseq_posenc.hub.pretrained import read
@@ -34,8 +32,7 @@ def test_unusual_vocabularies_become_dictionaries(tmp_path: Path) -> None:
     (folder / "vocab.txt").write_text("\n".join(words) + "\n", "utf-8")
     out = imported(folder, tmp_path / "out", "--pos-enc", "learned")
     assert in_fairseq(out).encoder.dictionary.symbols[-2:] == [f"madeupword{WORDS - 1}", "<mask>"]
-    model = fairseq_posenc.load(out / "checkpoint.pt")
-    assert model.config.mask == WORDS - 1
+    assert fairseq_posenc.load(out / "checkpoint.pt").config.mask == WORDS - 1
 
 
 def test_a_model_without_its_head_is_not_loaded_but_imported(tmp_path: Path) -> None:
@@ -47,63 +44,45 @@ def test_a_model_without_its_head_is_not_loaded_but_imported(tmp_path: Path) -> 
     assert "lm_head.dense.weight" in report["new"]
 
 
-def settings(**changes: Any) -> Callable[[Path], Any]:
-    """Return a function that changes a folder's config.json."""
-
-    def spoil(folder: Path) -> None:
-        known = json.loads((folder / "config.json").read_text("utf-8"))
-        (folder / "config.json").write_text(json.dumps(known | changes), "utf-8")
-
-    return spoil
-
-
-def vocabulary(words: Sequence[str]) -> Callable[[Path], Any]:
-    """Return a function that replaces a folder's vocabulary."""
-    return lambda folder: (folder / "vocab.txt").write_text("\n".join(words), "utf-8")
-
-
-def truncate(folder: Path) -> None:
-    path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:200])
-
-
-def pickled(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-    torch.save({"weight": torch.nn.Linear(1, 1)}, folder / "pytorch_model.bin")
-
-
-def climbing(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-    index = {"weight_map": {"x": "../secret.safetensors"}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index), "utf-8")
+CLIMBING = {"weight_map": {"x": "../secret.safetensors"}}
+OTHER_WORDS = "\n".join(f"w{i}" for i in range(WORDS))
 
 
 @pytest.mark.parametrize(
-    ("spoil", "message"),
+    ("kind", "changes", "message"),
     [
-        (truncate, "model.safetensors cannot be read"),
-        (settings(intermediate_size=7), r"fc1.weight has the shape \[96, 48\] in the source"),
-        (settings(model_type="electra"), "model_type is electra, but only bert, roberta, gpt2"),
-        (pickled, "pytorch_model.bin: the file is refused"),
-        (climbing, "which is outside of the folder"),
-        (settings(num_hidden_layers=1), r"encoder.layers.1.\S+, which does not fit its settings"),
-        (settings(num_hidden_layers=3), r"no encoder.layers.2.\S+, which its settings require"),
-        (settings(hidden_size=None), "hidden_size must be a number"),
-        (settings(model_type="roberta", pad_token_id="0"), "hf: config.json and the weights do not fit each other"),
-        (vocabulary([f"w{i}" for i in range(WORDS)]), r"has no \[CLS\]. Use the model's vocabulary"),
-        (vocabulary([*BERT_WORDS, "more"]), "vocab_size is 40, but the vocabulary beside it has 41 pieces"),
-        (lambda folder: (folder / SAFE).rename(folder / f"{SAFE}.index.json"), "index.json is not valid JSON"),
-        (lambda folder: (folder / "config.json").unlink(), "no config.json"),
-        (lambda folder: (folder / "config.json").write_text("{"), "is not valid JSON"),
-        (lambda folder: (folder / "model.safetensors").unlink(), "has no weights"),
+        ("bert", {SAFE: b"\x10\0\0\0\0\0\0\0{}"}, "model.safetensors cannot be read"),
+        ("bert", {SAFE: None}, "has no weights"),
+        ("bert", {SAFE: None, f"{SAFE}.index.json": CLIMBING}, "which is outside of the folder"),
+        ("bert", {SAFE: None, f"{SAFE}.index.json": b"\xff"}, "index.json is not valid JSON"),
+        ("bert", {"config.json": None}, "no config.json"),
+        ("bert", {"config.json": b"{"}, "is not valid JSON"),
+        ("bert", {"config.json": {"intermediate_size": 7}}, r"fc1.weight has the shape \[96, 48\] in the source"),
+        ("bert", {"config.json": {"num_hidden_layers": 1}}, r"encoder.layers.1.\S+, which does not fit its settings"),
+        ("bert", {"config.json": {"num_hidden_layers": 3}}, r"no encoder.layers.2.\S+, which its settings require"),
+        ("bert", {"config.json": {"hidden_size": None}}, "hidden_size must be a number"),
+        ("bert", {"config.json": {"model_type": "llama"}}, "model_type is llama, but only bert, roberta, gpt2 can be"),
+        ("bert", {"config.json": {"fairseq_posenc": {"layers": 1, "new": 2}}}, "argument 'new'.*newer fairseq_posenc"),
+        ("bert", {"vocab.txt": OTHER_WORDS.encode()}, r"has no \[CLS\]. Use the model's vocabulary"),
+        ("bert", {"vocab.txt": "\n".join([*BERT_WORDS, "x"]).encode()}, "vocab_size is 40, but the vocabulary .* 41"),
+        ("roberta", {"config.json": {"pad_token_id": "0"}}, "hf: config.json and the weights do not fit each other"),
+        ("gpt2", {"config.json": {"scale_attn_by_inverse_layer_idx": True}}, "layer_idx is True, but only False"),
+        ("gpt2", {"config.json": {"layer_norm_epsilon": 1e-6}}, "layer_norm_epsilon is 1e-06, but only 1e-05"),
+        ("gpt2", {"config.json": {"activation_function": "silu"}}, "activation_function 'silu' is not supported"),
+        ("gpt2", {"config.json": {"eos_token_id": 99}}, "eos_token_id must be the id of the end of text, not 99"),
     ],
 )
 def test_bad_folders_are_named_and_nothing_is_left(
-    spoil: Callable[[Path], Any], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str, changes: dict[str, Any], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = saved(random_model("bert"), tmp_path / "hf")
-    spoil(folder)
-    assert main(["import-hf", str(folder), "--pos-enc", "m4", "--output", str(tmp_path / "out")]) == 1
+    folder = saved(random_model(kind), tmp_path / "hf")
+    for name, content in changes.items():
+        path = folder / name
+        if isinstance(content, dict):
+            known = json.loads(path.read_text("utf-8")) if path.exists() else {}
+            content = json.dumps(known | content).encode()
+        path.unlink() if content is None else path.write_bytes(content)
+    assert main(["import-hf", str(folder), "--pos-enc", "rope", "--output", str(tmp_path / "out")]) == 1
     error = capsys.readouterr().err
     assert re.search(message, error)
     assert str(folder) in error
@@ -115,16 +94,16 @@ def test_bad_folders_are_named_and_nothing_is_left(
     ("words", "message"),
     [
         (["--pos-enc", "m5"], "--pos-enc: unknown position encoding"),
-        (["--pos-enc", "m4", "--pos-enc-args", "klip=3"], "--pos-enc-args: there is no option klip"),
         (["--pos-enc", "m4[clip=3]", "--pos-enc-args", "clip=3"], "--pos-enc and --pos-enc-args both set the option"),
-        (["--pos-enc", "xpos"], "xpos"),
+        (["--pos-enc", "m4", "--output", "{hf}"], "hf already exists"),
     ],
 )
 def test_bad_options_leave_nothing(
     words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = saved(random_model("bert"), tmp_path / "hf")
-    assert main(["import-hf", str(folder), "--output", str(tmp_path / "out"), *words]) == 1
+    output = [] if "--output" in words else ["--output", str(tmp_path / "out")]
+    assert main(["import-hf", str(folder), *output, *(word.format(hf=folder) for word in words)]) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
@@ -139,48 +118,43 @@ def test_a_name_of_the_hub_must_be_downloaded_first(
     assert (f"huggingface-cli download {name} --local-dir bert-base-uncased" in error) == told
 
 
-def test_existing_files_are_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = saved(random_model("bert"), tmp_path / "hf")
-    assert main(["import-hf", str(folder), "--pos-enc", "m4", "--output", str(folder)]) == 1
-    assert "already exists" in capsys.readouterr().err
-
-
-def test_an_interrupted_export_leaves_nothing(tmp_path: Path) -> None:
-    def interrupted() -> None:
-        with folders.new_folder(tmp_path / "out") as folder:
-            (folder / "half").write_text("x")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_damaged_export_is_noticed(tmp_path: Path) -> None:
     """Safetensors has no checksums: without SHA256SUMS, the flipped bit loads as another weight."""
-    pretrained = read(saved(random_model("bert"), tmp_path / "hf"))
     out = tmp_path / "out"
-    export(pretrained, out)
+    export(read(saved(random_model("bert"), tmp_path / "hf")), out)
     subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=out, check=True)
-    read(out)
-    for name in (SAFE, "config.json", "vocab.txt"):
+    for name, before in (("config.json", b'"vocab_size": '), ("vocab.txt", b"[MA"), (SAFE, b"")):
         whole = (out / name).read_bytes()
-        at = len(whole) - 30 if name == SAFE else whole.index(b"1" if name == "config.json" else b"[MASK]") + 3
+        at = whole.index(before) + len(before) if before else len(whole) - 30
         (out / name).write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        with pytest.raises(
-            CheckpointError, match=rf"{name} .*(its sha256 differs from the one in .*SHA256SUMS|not valid)"
-        ):
+        with pytest.raises(CheckpointError, match=rf"{name} is damaged .* differs from the one in .*SHA256SUMS"):
             read(out)
-        (out / name).write_bytes(whole)
-    weights = (out / SAFE).read_bytes()
-    (out / SAFE).write_bytes(weights[:-30] + bytes([weights[-30] ^ 1]) + weights[-29:])
+        if name != SAFE:
+            (out / name).write_bytes(whole)
     (out / "SHA256SUMS").unlink()
     read(out)
 
 
-def test_checkpoints_of_other_models_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = support.write_corpus(tmp_path / "data-bin")
-    support.train(data, "--max-update", 1, "--save-dir", tmp_path / "save")
-    path = str(tmp_path / "save" / "checkpoint_last.pt")
-    assert main(["export-hf", path, "--output", str(tmp_path / "out")]) == 1
-    assert "BERT and RoBERTa" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"_name": "posenc_transformer"},
+            "posenc_transformer, but only BERT and RoBERTa and language models",
+        ),
+        ({"pos_enc_random": 32}, "--pos-enc-random 32"),
+        ({"decoder_normalize_before": True, "no_decoder_final_norm": True}, "--no-decoder-final-norm, which cannot"),
+        ({"activation_fn": "tanh"}, "activation function 'tanh' is not supported"),
+    ],
+)
+def test_models_that_cannot_be_exported_are_refused(
+    settings: dict[str, Any], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state, path = safe_load(support.ROOT / "tests" / "kept" / "checkpoint.pt"), tmp_path / "changed.pt"
+    state["cfg"]["model"] |= settings
+    torch.save(state, path)
+    assert main(["export-hf", str(path), "--output", str(tmp_path / "out")]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert str(path) in error
+    assert not (tmp_path / "out").exists()

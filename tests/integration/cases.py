@@ -8,35 +8,19 @@ from typing import Any
 
 import pytest
 import torch
-from laws.cases import variants
 
 from fairseq_posenc.encodings import StackShape, build, get, names, spec_of
 
 from . import support
 
-#: In addition to the registry: options and compositions that use the cache, casts or the embedding in other ways.
-EXTRA = {
-    "rope+shaw": None,  # caches raw keys in addition to projected ones
-    "learned+t5": None,
-    "shaw": "clip=3,values=false",
-    "sinusoidal": "freq=t2t,offset=2",
-    "rope": "layers=every-2-skip",
-    "t5+t5-2": "t5.layers=1,t5-2.layers=2,t5-2.buckets=8",
-}
-
-
-def forms() -> list[tuple[str, str]]:
-    """Return each encoding in each `form` except its default, because forms share little but their name."""
-    specs: dict[tuple[str, str], str] = {}
-    for name in names():
-        for args in variants(name, causal=True):
-            if "form" in args:  # the form alone, or with options that it needs
-                specs.setdefault((name, args["form"]), ",".join(f"{key}={value}" for key, value in args.items()))
-    return [(name, args) for (name, _), args in specs.items()]
-
-
-#: Encodings of segments are left out, because translation has no segments.
-CASES = [*((spec_of(name), None) for name in names() if not get(name).needs_segments), *EXTRA.items(), *forms()]
+#: Each encoding, except those of segments, which translation has not; and combined ones: the first also caches raw
+#: keys, the second adds vectors to the embedding, and the members of the third are in different layers.
+CASES: list[tuple[str, str | None]] = [
+    *((spec_of(name), None) for name in names() if not get(name).needs_segments),
+    ("rope+shaw", None),
+    ("learned+t5", None),
+    ("t5+t5-2", "t5.layers=1,t5-2.layers=2,t5-2.buckets=8"),
+]
 
 
 def position_flags(name: str, args: str | None) -> list[str]:

@@ -11,7 +11,7 @@ import torch
 
 pytest.importorskip("fairseq")
 
-from . import support
+from . import lm, masked_lm, support
 from .cases import Models
 
 
@@ -19,6 +19,18 @@ from .cases import Models
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the binarised corpus."""
     return support.write_corpus(tmp_path_factory.mktemp("corpus") / "data-bin")
+
+
+@pytest.fixture(scope="session")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a binarised corpus of documents, for masked language models."""
+    return masked_lm.write_corpus(tmp_path_factory.mktemp("text") / "data-bin")
+
+
+@pytest.fixture(scope="session")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a binarised corpus of sentences, for language models."""
+    return lm.write_corpus(tmp_path_factory.mktemp("lines") / "data-bin")
 
 
 @pytest.fixture(scope="session")

@@ -40,7 +40,7 @@ def two_processes(folder: Path, words: Sequence[str]) -> list[dict[str, Any]]:
             ranks.append(support_warm.Fork(command, cwd=TESTS, env=support.environment(package=True), stderr=log))
     try:
         for process in ranks:
-            process.wait(timeout=200)
+            process.wait()
     finally:
         for process in ranks:
             process.kill()

@@ -31,12 +31,13 @@ from hydra import compose
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf, ValueNode
-from torch import nn
+from torch import Tensor, nn
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "fairseq_posenc"
 
 WORDS = 12
+PAD = 1
 SIZES = {"train": 240, "valid": 11, "test": 13}  # not multiples of 8, because fairseq drops the remaining sentences
 
 TINY = """--arch posenc_transformer_tiny --encoder-embed-dim 16 --encoder-ffn-embed-dim 16 --max-source-positions 24
@@ -207,6 +208,22 @@ def built_of(words: Sequence[str], seed: int) -> tuple[Any, Any]:
     return task.build_model(cfg.model).eval(), task
 
 
+def stock_state(model: nn.Module, *sides: str) -> dict[str, Tensor]:
+    """Return the weights of a model with learned positions by the names of fairseq's own model.
+
+    fairseq's tables have further rows before the first position, which are not used.
+    """
+    state = {name: tensor for name, tensor in model.state_dict().items() if ".pos." not in name}
+    for side in sides:
+        table: Any = model.get_submodule(f"{side}.pos.learned").weight
+        state[f"{side}.embed_positions.weight"] = torch.cat([torch.zeros(PAD + 1, table.shape[1]), table.detach()])
+    return state
+
+
+def parameters(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
 def batches(
     task: Any, split: str = "test", *, size: int = 64, seed: int = 1, longest: Any = (24, 24)
 ) -> list[dict[str, Any]]:
@@ -222,13 +239,13 @@ def batches(
     return list(iterator.next_epoch_itr(shuffle=False))
 
 
-def hypotheses(model: Any, task: Any, *, size: int, beam: int = 3, every: int = 1) -> dict[int, list[list[int]]]:
-    """Run beam search on each `every`-th batch of the test set and return the n-best token lists of each sentence."""
+def hypotheses(model: Any, task: Any, *, size: int, beam: int = 3) -> dict[int, list[list[int]]]:
+    """Run beam search on the test set and return the n-best token lists of each sentence."""
     from fairseq.dataclass.configs import GenerationConfig
 
     generator = task.build_generator([model], GenerationConfig(beam=beam, nbest=beam, max_len_a=0, max_len_b=12))
     hypotheses_by_id = {}
-    for batch in batches(task, size=size)[::every]:
+    for batch in batches(task, size=size):
         for number, best in zip(batch["id"].tolist(), task.inference_step(generator, [model], batch), strict=True):
             hypotheses_by_id[number] = [hypothesis["tokens"].tolist() for hypothesis in best]
     return hypotheses_by_id
@@ -270,7 +287,7 @@ def run(
 ) -> CompletedProcess[str]:
     """Run a command in a new process, or in a fork with `forked`. If it fails, the error shows its last lines."""
     words = [str(word) for word in command]
-    options = {"timeout": 200, "env": environment(package=package), **options}
+    options = {"env": environment(package=package), **options}
     if forked:
         done = support_warm.run(words, **options)
     else:

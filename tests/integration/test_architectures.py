@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import hydra
 import pytest
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_DATACLASS_REGISTRY
 from fairseq.models.transformer import TransformerConfig
@@ -17,8 +16,6 @@ from .support import PLUGIN, parse
 
 FOLDER = PLUGIN / "config" / "model"
 OURS = sorted(path.stem for path in FOLDER.glob("*.yaml"))
-#: Its sizes come from a checkpoint, so it has no file.
-OF_A_CHECKPOINT = {"posenc_roberta_pretrained"}
 #: Architectures of fairseq whose sizes ours have.
 STOCK = {
     "posenc_transformer": "transformer",
@@ -63,11 +60,6 @@ def flat(options: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     }
 
 
-def test_every_architecture_has_a_yaml() -> None:
-    ours = {arch for arch in ARCH_MODEL_NAME_REGISTRY if arch.startswith("posenc_")}
-    assert ours - OF_A_CHECKPOINT == set(OURS)
-
-
 @pytest.mark.parametrize("arch", OURS)
 def test_hydra_builds_the_model_of_the_command_line(arch: str) -> None:
     yaml = OmegaConf.load(FOLDER / f"{arch}.yaml")
@@ -84,14 +76,3 @@ def test_the_sizes_are_those_of_fairseq(arch: str) -> None:
     shared = {name for name in ours.keys() & theirs.keys() if not name.endswith(OTHER)}
     assert len(shared) > 15
     assert {name: ours[name] for name in shared} == {name: theirs[name] for name in shared}
-
-
-@pytest.mark.parametrize("arch", [arch for arch in OURS if arch.startswith("posenc_transformer") and "_lm" not in arch])
-def test_hydra_composes_the_preset(arch: str) -> None:
-    """The primary config does not overwrite the values of `model=`, and each key can be overridden."""
-    with hydra.initialize_config_dir(str(PLUGIN / "config"), version_base="1.1"):
-        plain = hydra.compose("translation", [f"model={arch}"]).model
-        changed = hydra.compose("translation", [f"model={arch}", "model.pos_enc=shaw"]).model
-    yaml = {**OmegaConf.load(FOLDER / f"{arch}.yaml"), "share_all_embeddings": True}
-    assert {name: plain[name] for name in yaml} == yaml
-    assert {name: changed[name] for name in yaml} == {**yaml, "pos_enc": "shaw"}

@@ -23,12 +23,7 @@ NAMES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return lm.write_corpus(tmp_path_factory.mktemp("lm") / "data-bin")
-
-
-def lines(caplog: pytest.LogCaptureFixture, tag: str = "train_inner") -> list[dict[str, Any]]:
+def logged_by(caplog: pytest.LogCaptureFixture, tag: str = "train_inner") -> list[dict[str, Any]]:
     """Return the statistics in each line of the log."""
     records = [json.loads(r.getMessage()) for r in caplog.records if r.name == tag and r.getMessage().startswith("{")]
     return [{key: float(x) for key, x in record.items() if "coder_" in key} for record in records]
@@ -43,18 +38,18 @@ def test_every_second_update_is_measured_and_training_stays_the_same(
         logged = support.train(data, *flags, "--pos-enc-log-interval", 2, *JSON)
     assert logged.losses == plain.losses
     assert all(torch.equal(x, plain.model.state_dict()[name]) for name, x in logged.model.state_dict().items())
-    first, second, third, fourth = lines(caplog)
+    first, second, third, fourth = logged_by(caplog)
     assert not first
     assert sorted(second) == sorted(NAMES)
     assert third == second  # until the next measurement
     assert fourth.keys() == second.keys()
     assert fourth != second
     assert all(math.isfinite(x) for x in fourth.values())
-    assert not lines(caplog, "valid")
+    assert not logged_by(caplog, "valid")
 
 
 def test_the_numbers_are_those_of_the_weights_before_the_update(
-    words: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    lines: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both batches of the update count, and the columns of segment memory are keys."""
     flags = ["--pos-enc", "xl", "--update-freq", 2, "--max-update", 1]
@@ -67,7 +62,7 @@ def test_the_numbers_are_those_of_the_weights_before_the_update(
             return train_step(trainer, samples)
 
         monkeypatch.setattr(support.Recorder, "train_step", step)
-        run = lm.train(words, *flags, "--pos-enc-log-interval", 1, *JSON)
+        run = lm.train(lines, *flags, "--pos-enc-log-interval", 1, *JSON)
     state, samples = seen
     model = run.model.eval()
     model.load_state_dict(state)
@@ -75,24 +70,23 @@ def test_the_numbers_are_those_of_the_weights_before_the_update(
     with measuring(model) as layers, torch.no_grad():
         for number, sample in enumerate(samples):
             model(sample["net_input"]["src_tokens"], memory=memory.begin(number))
-    (line,) = lines(caplog)
+    (line,) = logged_by(caplog)
     assert line == {name: pytest.approx(x, abs=2e-4) for name, x in values_of(layers).items()}
 
 
 @pytest.mark.parametrize(
     "more",
     [
-        ["--memory-efficient-fp16", "--fp16-init-scale", "4"],
         ["--checkpoint-activations"],
         ["--pos-enc", "linformer", "--pos-enc-decoder", "alibi"],
     ],
-    ids=["half", "recomputed", "compressed"],
+    ids=["recomputed", "compressed"],
 )
 def test_other_ways_of_training(data: Path, caplog: pytest.LogCaptureFixture, more: list[str]) -> None:
     with caplog.at_level("INFO"):
         support.train(data, "--pos-enc", "t5", "--max-update", 1, "--pos-enc-log-interval", 1, *JSON)
         support.train(data, "--pos-enc", "t5", *more, "--max-update", 1, "--pos-enc-log-interval", 1, *JSON)
-    plain, other = lines(caplog)
+    plain, other = logged_by(caplog)
     if more[0] == "--pos-enc":
         assert "table_norm_encoder_1" in other
         assert "table_norm_decoder_1" not in other  # alibi has no parameters
@@ -100,19 +94,7 @@ def test_other_ways_of_training(data: Path, caplog: pytest.LogCaptureFixture, mo
         assert other == {name: pytest.approx(x, rel=0.02, abs=1e-3) for name, x in plain.items()}
 
 
-def test_tensorboard_gets_the_numbers(data: Path, tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    flags = ["--pos-enc", "t5", "--max-update", 2, "--pos-enc-log-interval", 1, "--tensorboard-logdir", tmp_path]
-    support.train(data, *flags, *JSON)
-    events = EventAccumulator(str(tmp_path / "train_inner")).Reload()
-    assert [event.step for event in events.Scalars("entropy_decoder_2")] == [1, 2]
-
-
-def test_what_cannot_work_is_refused(data: Path) -> None:
-    with pytest.raises(ValueError, match="--pos-enc-log-interval 0: the number of updates must be at least 1"):
-        support.built(data, "--pos-enc-log-interval", 0)
+def test_tables_that_are_split_are_refused(data: Path) -> None:
     run = support.train(data, "--max-update", 1, "--pos-enc-log-interval", 1)
     run.trainer.cfg.distributed_training.ddp_backend = "fully_sharded"
     with pytest.raises(ValueError, match="--pos-enc-log-interval cannot read tables that --ddp-backend fully_sharded"):

@@ -9,11 +9,9 @@ from typing import Any
 import fairseq_cli.generate
 import fairseq_cli.validate
 import pytest
-import torch
 from fairseq import checkpoint_utils, options
 from fairseq.models.transformer import TransformerModelBase
 
-from fairseq_posenc.__main__ import main as plugin
 from fairseq_posenc.models.translation import PosEncTransformer
 
 from . import support
@@ -66,44 +64,6 @@ def test_an_ensemble_generates(data: Path, trained: Path) -> None:
     assert len(generated(data, paths)) == SIZES["test"]
 
 
-def test_validate_gives_the_loss_of_training(data: Path, trained: Path) -> None:
-    words = [data, "--user-dir", PLUGIN, "--path", checkpoint(trained), "--cpu", "--valid-subset", "valid"]
-    words += ["--max-tokens", 200, "--task", "translation"]
-    cfg = support.parse(words, options.get_validation_parser)
-    losses = _recorded(cfg)
-    saved = checkpoint_utils.load_checkpoint_to_cpu(checkpoint(trained))["extra_state"]["val_loss"]
-    assert losses == pytest.approx(saved, abs=2e-3)
-
-
-def _recorded(cfg: Any) -> float:
-    """Return the loss that fairseq-validate reports."""
-    losses: list[float] = []
-    original = fairseq_cli.validate.progress_bar.progress_bar
-
-    def bar(*args: Any, **kwargs: Any) -> Any:
-        progress = original(*args, **kwargs)
-        progress.print = lambda stats, **_: losses.append(
-            float(stats["loss"].avg if hasattr(stats["loss"], "avg") else stats["loss"])
-        )
-        return progress
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fairseq_cli.validate.progress_bar, "progress_bar", bar)
-        fairseq_cli.validate.main(cfg)
-    return losses[0]
-
-
-def test_checkpoints_average_and_decode(data: Path, trained: Path, tmp_path: Path) -> None:
-    output = tmp_path / "average.pt"
-    arguments = ["--inputs", str(trained), "--num-epoch-checkpoints", "2", "--output", str(output)]
-    assert plugin(["average", *arguments]) == 0
-    states = [checkpoint_utils.load_checkpoint_to_cpu(str(trained / f"checkpoint{n}.pt"))["model"] for n in (1, 2)]
-    mean = checkpoint_utils.load_checkpoint_to_cpu(str(output))["model"]
-    name = next(name for name in mean if ".pos." in name)
-    torch.testing.assert_close(mean[name], (states[0][name] + states[1][name]) / 2)
-    assert len(generated(data, str(output))) == SIZES["test"]
-
-
 @pytest.mark.parametrize("model", [PosEncTransformer, TransformerModelBase])
 def test_the_hub_interface_translates(data: Path, trained: Path, model: Any) -> None:
     hub = model.from_pretrained(str(trained), "checkpoint_last.pt", str(data), user_dir=str(PLUGIN))
@@ -112,14 +72,6 @@ def test_the_hub_interface_translates(data: Path, trained: Path, model: Any) -> 
     together = hub.translate(lines, beam=2)
     assert together == [hub.translate(line, beam=2) for line in lines]
     assert all(re.fullmatch(r"(w\d+ ?)*", line) for line in together)
-
-
-def test_a_checkpoint_loads_with_its_encoding(trained: Path, data: Path) -> None:
-    models, cfg = checkpoint_utils.load_model_ensemble([checkpoint(trained)], arg_overrides={"data": str(data)})
-    assert cfg.model.pos_enc == "shaw"
-    assert str(models[0].encoder.pos).startswith("shaw(")
-    saved = checkpoint_utils.load_checkpoint_to_cpu(checkpoint(trained))["model"]
-    assert saved.keys() == models[0].state_dict().keys()
 
 
 def test_the_encoding_of_a_checkpoint_may_be_overridden(data: Path, tmp_path: Path) -> None:

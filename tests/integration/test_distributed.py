@@ -10,47 +10,73 @@ import pytest
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq.logging import metrics
 
-from . import ranks, support
-from .ranks import assert_same, free_port
+from . import lm, masked_lm, support
+from .ranks import assert_same, free_port, two_processes
 
-ENCODING = ["--pos-enc", "learned+t5", "--pos-enc-log-interval", "2"]
-
-
-def two_processes(folder: Path, data: Path, *arguments: Any) -> list[dict[str, Any]]:
-    """Run two processes, and return what each of them saved."""
-    return ranks.two_processes(folder, support.command_line(data, *ENCODING, *arguments))
+#: The learning rate is small, because Adam turns rounding errors of gradients near 0 into whole steps.
+SMALL_STEPS = ["--lr", "1e-3", "--adam-eps", "1e-6"]
+#: Batches are not shuffled, so that a batch of eight samples contains the next two batches of four.
+WORDS = [*SMALL_STEPS, "--curriculum", 99, "--pos-enc", "shaw", "--mask-whole-words", "--subwords", "sentencepiece"]
+#: By kind of model: the options of two processes, those by which one process sees the same batches, and the update
+#: after which training resumes: in epoch 2, with the memory of each process, and with masks.
+KINDS: dict[str, Any] = {
+    "translation": (support, "--pos-enc learned+t5 --pos-enc-log-interval 2 --max-tokens 300", "--update-freq 2", 5),
+    "language model": (
+        lm,
+        [*SMALL_STEPS, "--pos-enc", "xl", "--batch-size", lm.STREAMS // 2],
+        f"--batch-size {lm.STREAMS}",
+        3,
+    ),
+    "masked": (masked_lm, [*WORDS, "--batch-size", 4], "--batch-size 8", 15),
+}
 
 
 @pytest.fixture(scope="module")
-def four_updates(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
-    """Return the folder with a checkpoint of update 2, and what both ranks saved after 4 updates."""
-    folder = tmp_path_factory.mktemp("two")
-    save = ["--save-dir", folder, "--save-interval-updates", 2, "--no-epoch-checkpoints"]
-    return folder, two_processes(folder, data, "--max-update", 4, *save)
+def ragged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a masked corpus with an odd number of batches, whose halves differ in their numbers of masks."""
+    folder = masked_lm.write_corpus(tmp_path_factory.mktemp("ragged") / "data-bin", seed=4)
+    _, task = masked_lm.built(folder, *WORDS)
+    counts = [int(batch["target"].ne(1).sum()) for batch in masked_lm.batches(task, "train", size=4)]
+    assert len(counts) % 2
+    assert sum(first != second for first, second in zip(counts[::2], counts[1::2], strict=False)) > 2
+    return folder
 
 
-def test_both_processes_learn_the_same(four_updates: tuple[Path, list[dict[str, Any]]], data: Path) -> None:
-    """Both also learn the same as one process with two batches per update."""
-    _, (first, second) = four_updates
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_processes_learn_what_one_learns_and_resume_exactly(
+    kind: str, data: Path, lines: Path, ragged: Path, tmp_path: Path
+) -> None:
+    """This includes the ends of epochs, where one process has one batch less."""
+    module, options, alone, stop = KINDS[kind]
+    corpus = {"translation": data, "language model": lines, "masked": ragged}[kind]
+    flags = options.split() if isinstance(options, str) else options
+    flags = [*flags, "--max-update", stop + 2, "--no-epoch-checkpoints"]
+
+    def two(folder: Path, *more: Any) -> list[dict[str, Any]]:
+        return two_processes(folder, module.command_line(corpus, *flags, *more, "--save-dir", folder / "saved"))
+
+    first, second = two(tmp_path / "whole", "--save-interval-updates", stop)
+    assert len(first["losses"]) == stop + 2
     assert first["losses"] == second["losses"]
     assert_same(first["model"], second["model"], rtol=0, atol=0)
-    alone = support.train(data, *ENCODING, "--update-freq", 2, "--max-update", 4)
-    assert first["losses"] == pytest.approx(alone.losses, rel=1e-5)
-    assert_same(first["model"], alone.model.state_dict(), rtol=1e-4, atol=1e-5)
-    logged = {name: metrics.get_smoothed_value("train_inner", name) for name in first["logged"]}
-    assert len(logged) == 6  # the largest logit, the entropy and the norm of the encoder's and the decoder's layer 1
-    assert first["logged"] == second["logged"] == pytest.approx(logged, abs=2e-4)
+    one = module.train(corpus, *flags, *alone.split())
+    assert first["losses"] == pytest.approx(one.losses, rel=1e-5)
+    assert_same(first["model"], one.model.state_dict(), rtol=1e-4, atol=1e-5)
+    if kind == "translation":  # the largest logit, the entropy and the norm of the encoder's and the decoder's layer 1
+        logged = {name: metrics.get_smoothed_value("train_inner", name) for name in first["logged"]}
+        assert len(logged) == 6
+        assert first["logged"] == second["logged"] == pytest.approx(logged, abs=2e-4)
+    (checkpoint,) = (tmp_path / "whole" / "saved").glob(f"checkpoint_*_{stop}.pt")
+    for resumed, whole in zip(two(tmp_path / "resumed", "--restore-file", checkpoint), (first, second), strict=True):
+        assert resumed["losses"] == whole["losses"][stop:]
+        assert_same(resumed["model"], whole["model"], rtol=0, atol=0)
 
 
-def test_two_processes_resume_exactly(
-    four_updates: tuple[Path, list[dict[str, Any]]], data: Path, tmp_path: Path
-) -> None:
-    folder, (whole, _) = four_updates
-    resume = ["--restore-file", folder / "checkpoint_1_2.pt", "--max-update", 4, "--save-dir", tmp_path]
-    first, second = two_processes(tmp_path, data, *resume)
-    assert first["losses"] == second["losses"] == whole["losses"][2:]
-    assert_same(first["model"], whole["model"], rtol=0, atol=0)
-    assert_same(second["model"], whole["model"], rtol=0, atol=0)
+def test_two_batches_an_update_are_one_batch(ragged: Path) -> None:
+    whole = masked_lm.train(ragged, *WORDS, "--max-update", 20, "--batch-size", 8)
+    in_two = masked_lm.train(ragged, *WORDS, "--max-update", 20, "--batch-size", 4, "--update-freq", 2)
+    assert in_two.losses == pytest.approx(whole.losses, rel=0, abs=1e-5)
+    assert_same(in_two.model.state_dict(), whole.model.state_dict(), rtol=1e-4, atol=1e-5)
 
 
 SPAWNING = """

@@ -18,16 +18,9 @@ from . import lm, masked_lm, support
 
 BOS, PAD, EOS = 0, 1, 2
 LENGTH = masked_lm.LENGTH
-LONG = pytest.mark.long
 WITHIN = ["document", "line"]
 
 Pieces = list[tuple[int, slice]]
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a corpus with empty lines between documents."""
-    return masked_lm.write_corpus(tmp_path_factory.mktemp("corpus") / "data-bin")
 
 
 def pieces(rows: Tensor, ends: Callable[[list[int], int], bool]) -> Pieces:
@@ -87,10 +80,10 @@ def lm_pieces(batch: dict[str, Any], within: str) -> Pieces:
 
 @pytest.mark.parametrize("within", WITHIN)
 @pytest.mark.parametrize("kind", TASKS)
-@pytest.mark.parametrize("encoding", ["learned", "sentence-restart", pytest.param("cope", marks=LONG)])
-def test_a_language_model_scores_documents_as_alone(data: Path, encoding: str, kind: str, within: str) -> None:
+@pytest.mark.parametrize("encoding", ["learned", "sentence-restart"])
+def test_a_language_model_scores_documents_as_alone(text: Path, encoding: str, kind: str, within: str) -> None:
     words = ["--pos-enc", encoding]
-    limited, usual, task = pair(lambda *more: lm.built(data, *words, *more, task=TASKS[kind].split()), within)
+    limited, usual, task = pair(lambda *more: lm.built(text, *words, *more, task=TASKS[kind].split()), within)
     several = 0
     for batch in lm_batches(task, kind):
         inputs = batch["net_input"]["src_tokens"]
@@ -102,26 +95,9 @@ def test_a_language_model_scores_documents_as_alone(data: Path, encoding: str, k
     assert several > 1
 
 
-def test_packed_lines_have_the_loss_of_a_line_per_sequence(data: Path) -> None:
-    """fairseq's --sample-break-mode eos makes a sequence of each line."""
-    losses = []
-    for mode, more in (("complete", ["--attend-within", "line"]), ("eos", [])):
-        words = [*TASKS["none"].split(), "--sample-break-mode", mode]
-        model, task = lm.built(data, "--pos-enc", "learned", *more, task=words)
-        support.move(model)
-        total = count = 0.0
-        for batch in support.batches(task, "valid", size=8, longest=LENGTH):
-            real = batch["target"].ne(PAD)
-            scores = log_probs(model, src_tokens=batch["net_input"]["src_tokens"])
-            total += float(scores.gather(-1, batch["target"][..., None])[..., 0][real].sum())
-            count += int(real.sum())
-        losses.append((total, count))
-    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
-
-
 @pytest.mark.parametrize("within", WITHIN)
-def test_decoding_gives_what_the_whole_sequence_gives(data: Path, within: str) -> None:
-    model, _ = lm.built(data, "--pos-enc", "learned", "--attend-within", within, task=TASKS["none"].split())
+def test_decoding_gives_what_the_whole_sequence_gives(text: Path, within: str) -> None:
+    model, _ = lm.built(text, "--pos-enc", "learned", "--attend-within", within, task=TASKS["none"].split())
     support.move(model)
     tokens, state = torch.tensor([[EOS, 5, 6, EOS, EOS, 7, 5, EOS, 6]]), {}  # type: ignore[var-annotated]
     whole = log_probs(model, src_tokens=tokens)
@@ -130,27 +106,8 @@ def test_decoding_gives_what_the_whole_sequence_gives(data: Path, within: str) -
         torch.testing.assert_close(step[:, -1], whole[:, end - 1], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (f"{TASKS['none']} --add-bos-token", "--attend-within line does not work with --add-bos-token"),
-        (f"{TASKS['none']} --sample-break-mode complete_doc", "no effect with --sample-break-mode complete_doc"),
-        (
-            f"{TASKS['none']} --sample-break-mode eos",
-            "--sample-break-mode eos, because each sequence is one line",
-        ),
-        (f"{TASKS['streams']} --eval-mem-length 3", "--eval-mem-length 3: --attend-within line .*to 0"),
-        (TASKS["streams"].replace("--mem-length 0", "--mem-length 4"), "--mem-length 4: --attend-within line .*to 0"),
-    ],
-)
-def test_language_models_refuse_what_cannot_be(data: Path, words: str, message: str) -> None:
-    within = "document" if "complete_doc" in words else "line"
-    with pytest.raises(ValueError, match=message):
-        lm.built(data, "--pos-enc", "rope", "--attend-within", within, task=words.split())
-
-
-def test_a_memory_of_unknown_documents_is_refused(data: Path) -> None:
-    model, _ = lm.built(data, "--pos-enc", "rope", "--attend-within", "line", task=TASKS["none"].split())
+def test_a_memory_of_unknown_documents_is_refused(text: Path) -> None:
+    model, _ = lm.built(text, "--pos-enc", "rope", "--attend-within", "line", task=TASKS["none"].split())
     with pytest.raises(ValueError, match="--attend-within line does not work with a memory"):
         model(torch.tensor([[EOS, 5]]), memory=SegmentMemory(4))
 
@@ -164,10 +121,10 @@ def break_mode(mode: str) -> list[str]:
 
 @pytest.mark.parametrize("within", WITHIN)
 @pytest.mark.parametrize("mode", ["none", "complete"])
-@pytest.mark.parametrize("encoding", ["learned", "sentence-restart", pytest.param("shaw", marks=LONG)])
-def test_a_masked_language_model_reads_documents_as_alone(data: Path, encoding: str, mode: str, within: str) -> None:
+@pytest.mark.parametrize("encoding", ["learned", "sentence-restart"])
+def test_a_masked_language_model_reads_documents_as_alone(text: Path, encoding: str, mode: str, within: str) -> None:
     limited, usual, task = pair(
-        lambda *more: masked_lm.built(data, "--pos-enc", encoding, *more, task=break_mode(mode)), within
+        lambda *more: masked_lm.built(text, "--pos-enc", encoding, *more, task=break_mode(mode)), within
     )
 
     def ends(row: list[int], column: int) -> bool:
@@ -184,9 +141,9 @@ def test_a_masked_language_model_reads_documents_as_alone(data: Path, encoding: 
     assert several > 1
 
 
-def test_features_see_the_whole_sequence(data: Path) -> None:
+def test_features_see_the_whole_sequence(text: Path) -> None:
     """Tasks with heads classify pairs of sentences, in which two </s> follow each other."""
-    limited, usual, _ = pair(lambda *more: masked_lm.built(data, "--pos-enc", "learned", *more), "line")
+    limited, usual, _ = pair(lambda *more: masked_lm.built(text, "--pos-enc", "learned", *more), "line")
     tokens = torch.tensor([[BOS, 5, EOS, EOS, 6, 7, EOS]])
     ours, theirs = (model(tokens, features_only=True)[0] for model in (limited, usual))
     assert torch.equal(ours, theirs)
@@ -194,29 +151,10 @@ def test_features_see_the_whole_sequence(data: Path) -> None:
         limited(tokens)
 
 
-@pytest.mark.parametrize(
-    ("words", "task", "message"),
-    [
-        ("--pos-enc learned", masked_lm.STOCK_TASK, "--attend-within document needs .*Use --task posenc_masked_lm"),
-        ("--pos-enc learned --pos-enc-random 50", masked_lm.TASK, r"drawn at random \(--pos-enc-random\)"),
-        ("--pos-enc learned", break_mode("complete_doc"), "no effect with --sample-break-mode complete_doc"),
-        ("--pos-enc tupe", masked_lm.TASK, r"--attend-within document: tupe \(--pos-enc\) .*CLS.*reset=none"),
-        ("--pos-enc learned+linformer", masked_lm.TASK, "linformer .*mixes the keys of all documents"),
-    ],
-)
-def test_masked_language_models_refuse_what_cannot_be(data: Path, words: str, task: list[str], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        masked_lm.built(data, *words.split(), "--attend-within", "document", task=task)
-
-
-def test_tupe_without_reset_keeps_documents_apart(data: Path) -> None:
-    masked_lm.built(data, "--pos-enc", "tupe", "--pos-enc-args", "reset=none", "--attend-within", "document")
-
-
 def test_a_trained_model_is_exported_with_a_warning(
-    data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    text: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    run = masked_lm.train(data, "--attend-within", "line", "--max-update", 2, "--save-dir", tmp_path)
+    run = masked_lm.train(text, "--attend-within", "line", "--max-update", 2, "--save-dir", tmp_path)
     assert len(run.losses) == 2
     pretrained.read(tmp_path / "checkpoint_last.pt")
     assert "--attend-within line" in caplog.text

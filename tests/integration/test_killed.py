@@ -1,169 +1,157 @@
-"""Test that a training that is killed at any moment continues from its last checkpoint, with the same final result."""
+"""Test that a training that is killed at any moment continues from its last checkpoint, with the same final result.
+
+A fork runs the training and kills itself at an event: the start of an update, or the opening or renaming of a file that
+becomes a checkpoint.
+"""
 
 from __future__ import annotations
 
-import functools
+import itertools
+import os
 import shutil
-import time
-from collections.abc import Callable, Iterator
+import signal
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from . import kills
+from fairseq_posenc.compat import safe_load
 
-SEEDS = range(3, 13)
+from . import support
+
+#: Three epochs of six updates each, with a checkpoint after every second update.
+TRAINING = ["--pos-enc", "shaw", "--max-epoch", 3, "--valid-subset", "valid", "--save-interval-updates", 2]
+TRAINING += ["--keep-interval-updates", 2, "--max-tokens", 300]
+#: The first checkpoint is complete before this event, and its copy checkpoint_last.pt is not.
+BEFORE_THE_FIRST_COPY = 5
+EVENTS = 72
+
+
+def train(data: Path, folder: Path, *more: Any) -> None:
+    support.train(data, *TRAINING, *more, "--save-dir", folder)
+
+
+def killed(data: Path, folder: Path, event: int) -> bool:
+    """Run the training, or continue it, in a fork that kills itself at this event. Return whether the event came."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            kill_at(event)
+            train(data, folder)
+            status = 0
+        finally:
+            os._exit(status)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in (0, -signal.SIGKILL), "the training failed before it was killed"
+    return code != 0
+
+
+def kill_at(event: int) -> None:
+    """Let this process kill itself at an event."""
+    events, train_step = itertools.count(1), support.Recorder.train_step
+
+    def happen() -> None:
+        if next(events) == event:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def step(*arguments: Any) -> Any:
+        happen()
+        return train_step(*arguments)
+
+    def audit(name: str, arguments: tuple[Any, ...]) -> None:
+        if name in ("open", "os.rename") and str(arguments[0]).endswith(".partial"):
+            happen()
+
+    support.Recorder.train_step = step  # type: ignore[method-assign]
+    sys.addaudithook(audit)
+
+
+def starts(folder: Path) -> list[int]:
+    """Return the updates of the last checkpoint, and before them those of each checkpoint that a start continued from.
+
+    fairseq keeps the history of starts in each checkpoint, and a start from zero loses it.
+    """
+    paths = [folder / "checkpoint_last.pt", *sorted(folder.glob("checkpoint*.pt"))]
+    last: dict[str, Any] = next((safe_load(path) for path in paths if path.exists()), {})
+    return [entry["num_updates"] for entry in last.get("optimizer_history", [])]
+
+
+def state(folder: Path) -> dict[str, Any]:
+    """Return what a training leaves in its last checkpoint, without the times that it took and the number of starts."""
+    checkpoint = safe_load(folder / "checkpoint_last.pt")
+    return {
+        "model": checkpoint["model"],
+        "optimizer": checkpoint["last_optimizer_state"],
+        "updates": checkpoint["optimizer_history"][-1]["num_updates"],  # `starts` returns the entries before it
+        "position": checkpoint["extra_state"]["train_iterator"],
+    }
 
 
 @pytest.fixture(scope="module")
 def undisturbed(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return the state that the training ends in."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    kills.train(data, folder)
-    return kills.state(folder)
-
-
-@pytest.fixture(scope="module")
-def seconds(data: Path, undisturbed: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> float:
-    """Return the time of a fork that is not killed; the first training also imports modules, and takes longer."""
-    folder, begin = tmp_path_factory.mktemp("timed"), time.monotonic()
-    assert not kills.killed(lambda: kills.train(data, folder), folder, kills.Moment(0, kills.MOST_SECONDS)).was_running
-    taken = time.monotonic() - begin
-    assert_equal(kills.state(folder), undisturbed)
-    return taken
+    train(data, folder)
+    return state(folder)
 
 
 def assert_equal(one: Any, other: Any) -> None:
     """Check that two states are equal, bit by bit."""
-    if isinstance(one, torch.Tensor):
-        assert torch.equal(one, other)
-    elif isinstance(one, dict):
-        assert one.keys() == other.keys()
-        for key in one:
-            assert_equal(one[key], other[key])
-    elif isinstance(one, list):
-        assert len(one) == len(other)
-        for pair in zip(one, other, strict=True):
-            assert_equal(*pair)
-    else:
-        assert one == other
+    torch.testing.assert_close(one, other, rtol=0, atol=0)
 
 
-def assert_continued(before: list[int], after: list[int], undisturbed: dict[str, Any]) -> None:
-    """Check that a run continued from the checkpoint that was there, unless the training had ended before."""
-    if before[-1:] == [undisturbed["updates"]["num_updates"]]:
-        assert after == before
-    else:
-        assert after[:-1] == before
-        assert before == sorted(before)
+def assert_continued(before: list[int], after: list[int]) -> None:
+    """Check that a training continued from the checkpoint that was there."""
+    assert after[:-1] == before == sorted(before)
 
 
 def finish(data: Path, folder: Path, undisturbed: dict[str, Any]) -> None:
     """Start the killed training again, and check that it continues and ends like the undisturbed one."""
-    before = kills.starts(folder)
-    kills.train(data, folder)
-    assert_continued(before, kills.starts(folder), undisturbed)
-    assert_equal(kills.state(folder), undisturbed)
+    before = starts(folder)
+    train(data, folder)
+    if before[-1:] != [undisturbed["updates"]]:  # otherwise the training had ended, and makes no further start
+        assert_continued(before, starts(folder))
+    assert_equal(state(folder), undisturbed)
     assert not list(folder.glob("*.partial"))
 
 
-def kill_often(
-    data: Path, folder: Path, undisturbed: dict[str, Any], moments: Iterator[kills.Moment], number: int
-) -> list[kills.Kill]:
-    """Kill a training so often, each time in the run that continues the killed one, and compare its end.
-
-    If a training ends before its moment comes, compare its end, and begin anew with the next moment.
-    """
-    hits: list[kills.Kill] = []
-    while len(hits) < number:
-        before = kills.starts(folder)
-        kill = kills.killed(lambda: kills.train(data, folder), folder, next(moments))
-        if kill.was_running:
-            hits.append(kill)
-            if kill.starts != before:  # the killed run has saved a checkpoint of its own
-                assert_continued(before, kill.starts, undisturbed)
-        else:
-            finish(data, folder, undisturbed)
-            shutil.rmtree(folder)
-    finish(data, folder, undisturbed)
-    return hits
-
-
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
-def test_a_killed_training_ends_like_the_undisturbed_one(
-    data: Path, tmp_path: Path, undisturbed: dict[str, Any], seconds: float, seed: int
-) -> None:
-    kill_often(data, tmp_path / "saved", undisturbed, kills.moments(seed, seconds), 2)
-
-
-Four = Callable[[int], list[kills.Kill]]
-
-
-@pytest.fixture(scope="module")
-def four_kills(
-    data: Path, undisturbed: dict[str, Any], seconds: float, tmp_path_factory: pytest.TempPathFactory
-) -> Four:
-    """Return a function that kills a training four times at moments of a seed, once for each seed."""
-
-    @functools.cache
-    def hits(seed: int) -> list[kills.Kill]:
-        folder = tmp_path_factory.mktemp("killed") / "saved"
-        return kill_often(data, folder, undisturbed, kills.moments(seed, seconds), 4)
-
-    return hits
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("seed", SEEDS)
-def test_forty_kills(four_kills: Four, seed: int) -> None:
-    assert len(four_kills(seed)) == 4
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1800)
-def test_the_forty_kills_hit_writes_and_several_epochs(four_kills: Four) -> None:
-    hits = [kill for seed in SEEDS for kill in four_kills(seed)]
-    assert len(hits) >= 40
-    assert all(kill.was_running for kill in hits)
-    assert any(kill.in_a_write for kill in hits)
-    assert any(not kill.in_a_write for kill in hits)
-    assert len({kill.epoch for kill in hits}) >= 2
-
-
-def test_a_training_that_forgets_is_caught(data: Path, tmp_path: Path, undisturbed: dict[str, Any]) -> None:
-    """After a kill, this one continues with another seed."""
-    moment = kills.Moment(4)
-    assert kills.killed(lambda: kills.train(data, tmp_path), tmp_path, moment).was_running
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kills, "TRAINING", [*kills.TRAINING, "--seed", 9])
-        kills.train(data, tmp_path)
-    with pytest.raises(AssertionError):
-        assert_equal(kills.state(tmp_path), undisturbed)
-
-
-def test_a_training_that_begins_anew_is_caught(data: Path, tmp_path: Path, undisturbed: dict[str, Any]) -> None:
-    """After a kill, this one has lost its checkpoints; as it is deterministic, it ends in the same state."""
-    folder = tmp_path / "saved"
-    before = kills.killed(lambda: kills.train(data, folder), folder, kills.Moment(4)).starts
-    assert before
-    shutil.rmtree(folder)
-    kills.train(data, folder)
-    assert_equal(kills.state(folder), undisturbed)
-    with pytest.raises(AssertionError):
-        assert_continued(before, kills.starts(folder), undisturbed)
-
-
-def test_a_process_killed_before_the_first_copy_continues_from_its_only_checkpoint(
+def test_a_training_that_is_killed_twice_ends_like_the_undisturbed_one(
     data: Path, tmp_path: Path, undisturbed: dict[str, Any]
 ) -> None:
-    kills.killed(lambda: kills.train(data, tmp_path), tmp_path, kills.Moment(3))
-    only = tmp_path / "checkpoint_1_2.pt"
-    assert only.exists()
-    for path in tmp_path.iterdir():
-        if path != only:
-            path.unlink()
-    assert kills.starts(tmp_path) == [2]
+    assert killed(data, tmp_path, BEFORE_THE_FIRST_COPY)
+    assert not (tmp_path / "checkpoint_last.pt").exists()
+    assert starts(tmp_path) == [2]
+    assert killed(data, tmp_path, 16)
+    assert list(tmp_path.glob("*.partial")), "this event is within the writing of a checkpoint"
+    assert_continued([2], starts(tmp_path))
     finish(data, tmp_path, undisturbed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("event", range(1, EVENTS + 1))
+def test_a_training_may_be_killed_at_every_event(
+    data: Path, tmp_path: Path, undisturbed: dict[str, Any], event: int
+) -> None:
+    assert killed(data, tmp_path, event)
+    finish(data, tmp_path, undisturbed)
+
+
+def test_a_training_that_forgets_or_begins_anew_is_caught(
+    data: Path, tmp_path: Path, undisturbed: dict[str, Any]
+) -> None:
+    """One continues with another seed; the other has lost its checkpoints, and ends in the same state."""
+    folder = tmp_path / "saved"
+    assert killed(data, folder, BEFORE_THE_FIRST_COPY)
+    shutil.copytree(folder, tmp_path / "forgets")
+    train(data, tmp_path / "forgets", "--seed", 9)
+    with pytest.raises(AssertionError):
+        assert_equal(state(tmp_path / "forgets"), undisturbed)
+    before = starts(folder)
+    shutil.rmtree(folder)
+    train(data, folder)
+    assert_equal(state(folder), undisturbed)
+    with pytest.raises(AssertionError):
+        assert_continued(before, starts(folder))

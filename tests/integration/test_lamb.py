@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch import Tensor
-
-from . import masked_lm
 
 pytest.importorskip("pytorch_optimizer")
 
@@ -52,13 +48,3 @@ def test_a_resumed_training_spares_vectors_too() -> None:
     first, second = (PosEncLamb(PosEncLambConfig(lr=[0.1], weight_decay=decay), weights) for decay in (0.3, 0.2))
     second.load_state_dict(first.state_dict(), {"weight_decay": 0.2})
     assert {group["adam"]: group["weight_decay"] for group in second.param_groups} == {True: 0.0, False: 0.2}
-
-
-def test_a_model_learns_with_it_and_resumes(tmp_path: Path) -> None:
-    data = masked_lm.write_corpus(tmp_path / "data-bin")
-    lamb = ["--optimizer", "posenc_lamb", "--lr", "0.02", "--pos-enc", "shaw", "--encoder-embed-dim", "32"]
-    whole = masked_lm.train(data, *lamb, "--max-update", 12, "--save-dir", tmp_path / "a").losses
-    masked_lm.train(data, *lamb, "--max-update", 6, "--save-dir", tmp_path / "b")
-    rest = masked_lm.train(data, *lamb, "--max-update", 12, "--save-dir", tmp_path / "b").losses
-    assert rest == whole[6:]
-    assert whole[-1] < whole[0]

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from fairseq.criterions.adaptive_loss import AdaptiveLoss
-from torch import Tensor, nn
+from torch import nn
 
 from fairseq_posenc.encodings import get, names, spec_of
-from fairseq_posenc.models.adaptive import CountingAdaptiveSoftmax, OneMatrixSoftmax
-from fairseq_posenc.models.lm_config import decoder_config
+from fairseq_posenc.models.adaptive import OneMatrixSoftmax
 
 from . import lm, support
 from .cases import in_turn, serves
 from .lm import ARCH, SIZES, STOCK, STOCK_TASK
 
 PAD = 1
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return lm.write_corpus(tmp_path_factory.mktemp("lm") / "data-bin")
 
 
 DECODERS = [
@@ -37,11 +28,11 @@ DECODERS = [
 # -- compared with stock fairseq --------------------------------------------------------------------------
 
 
-def test_sinusoidal_losses_equal_those_of_stock_fairseq(data: Path) -> None:
+def test_sinusoidal_losses_equal_those_of_stock_fairseq(lines: Path) -> None:
     """Both start from the same seed, because weights are drawn in the same order."""
     positions = ["--pos-enc", "sinusoidal", "--pos-enc-args", "freq=t2t,offset=2"]
-    ours = lm.train(data, *positions, "--max-update", 20, task=STOCK_TASK)
-    theirs = lm.train(data, "--max-update", 20, task=STOCK_TASK, model=STOCK)
+    ours = lm.train(lines, *positions, "--max-update", 20, task=STOCK_TASK)
+    theirs = lm.train(lines, "--max-update", 20, task=STOCK_TASK, model=STOCK)
     assert len(ours.losses) == 20
     assert ours.losses == pytest.approx(theirs.losses, rel=1e-4)
     assert ours.losses[-1] < ours.losses[0] - 0.3
@@ -55,16 +46,12 @@ def test_sinusoidal_losses_equal_those_of_stock_fairseq(data: Path) -> None:
     ],
     ids=["pre-LN", "adaptive"],
 )
-def test_learned_positions_are_those_of_stock_fairseq(data: Path, more: list[str]) -> None:
+def test_learned_positions_are_those_of_stock_fairseq(lines: Path, more: list[str]) -> None:
     """Names, weights and logits are the same, and the numbers of parameters except for unused rows."""
-    ours, task = lm.built(data, "--pos-enc", "learned", *more, task=STOCK_TASK)
-    theirs, _ = lm.built(data, "--decoder-learned-pos", *more, model=STOCK, task=STOCK_TASK)
-    state = {name: tensor for name, tensor in ours.state_dict().items() if ".pos." not in name}
-    table = ours.decoder.pos.learned.weight.detach()
-    state["decoder.embed_positions.weight"] = torch.cat([torch.zeros(PAD + 1, table.shape[1]), table])
-    theirs.load_state_dict(state)
-    counts = [sum(p.numel() for p in model.parameters()) for model in (theirs, ours)]
-    assert counts[0] - counts[1] == (PAD + 1) * 16
+    ours, task = lm.built(lines, "--pos-enc", "learned", *more, task=STOCK_TASK)
+    theirs, _ = lm.built(lines, "--decoder-learned-pos", *more, model=STOCK, task=STOCK_TASK)
+    theirs.load_state_dict(support.stock_state(ours, "decoder"))
+    assert support.parameters(theirs) - support.parameters(ours) == (PAD + 1) * 16
     for batch in support.batches(task, "valid", size=8, longest=lm.SEGMENT):
         real = batch["target"].ne(PAD)
         probs = [model.get_normalized_probs(model(**batch["net_input"]), True)[real] for model in (ours, theirs)]
@@ -75,48 +62,17 @@ def test_learned_positions_are_those_of_stock_fairseq(data: Path, more: list[str
 
 
 @pytest.mark.parametrize("case", in_turn(DECODERS))
-def test_every_encoding_trains_without_memory(data: Path, case: tuple[str, None]) -> None:
-    run = lm.train(data, "--pos-enc", case[0], "--max-update", 4, "--batch-size", 16, task=STOCK_TASK)
+def test_every_encoding_trains_without_memory(lines: Path, case: tuple[str, None]) -> None:
+    run = lm.train(lines, "--pos-enc", case[0], "--max-update", 4, "--batch-size", 16, task=STOCK_TASK)
     assert run.losses[-1] < run.losses[0]
-
-
-# -- architectures ----------------------------------------------------------------------------------------
-
-
-@functools.cache
-def parsed(suffix: str, *arguments: str) -> Any:
-    line = ["data", *STOCK_TASK, "--optimizer", "adam", "--max-tokens", "1"]
-    return support.parse([*line, "--arch", f"posenc_transformer_lm{suffix}", *arguments]).model
-
-
-def test_the_user_beats_the_preset() -> None:
-    model = parsed("_wt103", "--dropout", "0", "--adaptive-softmax-cutoff", "10,20")
-    assert (model.dropout, model.adaptive_softmax_cutoff, model.decoder_layers) == (0, "10,20", 16)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--decoder-learned-pos", "--pos-enc learned"),
-        ("--no-token-positional-embeddings", "--pos-enc none"),
-        ("--character-embeddings", "characters"),
-        ("--adaptive-one-matrix", "--adaptive-softmax-cutoff"),
-        ("--adaptive-one-matrix --adaptive-softmax-cutoff 9 --adaptive-input", "--adaptive-input has no effect"),
-        ("--adaptive-one-matrix --adaptive-softmax-cutoff 9 --decoder-output-dim 8", "needs equal input"),
-        ("--tie-adaptive-weights", "needs --adaptive-input"),
-        ("--tie-adaptive-weights --adaptive-input --adaptive-input-cutoff 9", "--adaptive-softmax-cutoff is None"),
-    ],
-)
-def test_what_these_models_do_not_have_is_refused(words: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        decoder_config(parsed("", *words.split()))
 
 
 # -- the softmax in bands ---------------------------------------------------------------------------------
 
 ONE_MATRIX = "--adaptive-one-matrix --adaptive-softmax-cutoff 10,20 --no-attention-bias --init-std 0.02".split()
 #: Arguments of a model whose embedding and adaptive softmax share one matrix.
-BANDS = [*ARCH, *(word for word in SIZES if word != "--share-decoder-input-output-embed"), *ONE_MATRIX]
+UNTIED = [*ARCH, *(word for word in SIZES if word != "--share-decoder-input-output-embed")]
+BANDS = [*UNTIED, *ONE_MATRIX]
 
 
 def softmax(types: int = 30, dim: int = 8) -> OneMatrixSoftmax:
@@ -135,52 +91,12 @@ def test_probabilities_are_those_of_the_definition() -> None:
     torch.testing.assert_close(module.get_log_prob(x, None).exp(), torch.cat([first[..., :10], *tails], -1))
 
 
-@pytest.mark.parametrize("kind", ["one matrix", "fairseq's"])
-def test_the_loss_is_the_log_probability_of_every_word(kind: str) -> None:
-    """This includes the word at index 1 of each band, which fairseq's criterion takes for padding."""
-    module: Any = softmax() if kind == "one matrix" else CountingAdaptiveSoftmax(30, 8, [10, 20], 0.0).double()
-    targets = torch.tensor([[0, 2, 10, 11, 19], [20, 21, 29, PAD, PAD]])
-    x = torch.randn(2, 5, 8, dtype=torch.float64, requires_grad=True)
-    loss = nll(module, x, targets)
-    real = targets.ne(PAD)
-    scored = module.get_log_prob(x, targets).gather(-1, targets[..., None])[..., 0]
-    torch.testing.assert_close(loss, -scored[real].sum()[None])
-    loss.backward()
-    assert x.grad is not None
-    assert bool(torch.isfinite(x.grad).all())
-
-
-def nll(module: Any, x: Tensor, targets: Tensor) -> Tensor:
-    """Return the loss as fairseq's criterion sums it."""
-
-    class Model:
-        class decoder:
-            adaptive_softmax = module
-
-        def __call__(self, src_tokens: Tensor) -> tuple[Tensor]:
-            return (src_tokens,)
-
-        def get_targets(self, sample: Any, net_output: Any) -> Tensor:
-            return targets
-
-    criterion = AdaptiveLoss.__new__(AdaptiveLoss)
-    nn.Module.__init__(criterion)
-    criterion.sentence_avg, criterion.padding_idx = False, PAD
-    loss: Tensor = criterion(Model(), {"net_input": {"src_tokens": x}, "target": targets})[0]
-    return loss
-
-
-def test_cutoffs_beyond_the_dictionary_are_refused(data: Path) -> None:
-    with pytest.raises(ValueError, match="less than 34, the size"):
-        lm.built(data, model=[*BANDS, "--adaptive-softmax-cutoff", "10,50"], task=STOCK_TASK)
-
-
-def test_a_model_of_one_matrix_trains_and_starts_as_it_was_asked_to(data: Path) -> None:
+def test_a_model_of_one_matrix_trains_and_starts_as_it_was_asked_to(lines: Path) -> None:
     loss = ["--criterion", "adaptive_loss", "--ddp-backend", "legacy_ddp"]
-    run = lm.train(data, "--pos-enc", "xl", *loss, "--max-update", 12, model=BANDS, task=STOCK_TASK)
+    run = lm.train(lines, "--pos-enc", "xl", *loss, "--max-update", 12, model=BANDS, task=STOCK_TASK)
     assert run.losses[-1] < run.losses[0] - 0.1
     assert not [name for name, _ in run.model.named_parameters() if "_proj.bias" in name]
-    model, _ = lm.built(data, "--decoder-embed-dim", 64, model=BANDS, task=STOCK_TASK)
+    model, _ = lm.built(lines, "--decoder-embed-dim", 64, model=BANDS, task=STOCK_TASK)
     assert model.decoder.embed_tokens.weight is model.decoder.adaptive_softmax.weight
     assert not model.decoder.embed_tokens.weight[PAD].any()
     for name, weight in model.named_parameters():

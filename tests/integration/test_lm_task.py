@@ -18,16 +18,11 @@ from fairseq.logging import progress_bar
 
 from fairseq_posenc.data.streams import Corpus, Segments
 
-from . import lm, support, test_distributed
+from . import lm, support
 from .lm import MEMORY, STREAMS
-from .test_lm import BANDS
+from .test_lm import BANDS, UNTIED
 
 XL = ["--pos-enc", "xl"]
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return lm.write_corpus(tmp_path_factory.mktemp("lm") / "data-bin")
 
 
 # -- streams ----------------------------------------------------------------------------------------------
@@ -79,35 +74,20 @@ def test_a_corpus_shorter_than_its_streams_is_refused() -> None:
 
 
 @pytest.fixture(scope="module")
-def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, support.Run]:
+def whole(lines: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, support.Run]:
     """Train for two epochs with validation, and save a checkpoint in the middle of the second epoch."""
     folder = tmp_path_factory.mktemp("whole")
-    _, task = lm.built(data, *XL)
+    _, task = lm.built(lines, *XL)
     epoch = len(lm.batches(task, "train"))
     every = ["--save-interval-updates", epoch + 3, "--max-epoch", 2, "--best-checkpoint-metric", "token_nll"]
-    run = lm.train(data, *XL, *every, "--valid-subset", "valid", "--save-dir", folder)
+    run = lm.train(lines, *XL, *every, "--valid-subset", "valid", "--save-dir", folder)
     assert len(run.losses) == 2 * epoch
     return folder, run
-
-
-def middle(folder: Path) -> Path:
-    (path,) = [path for path in folder.glob("checkpoint_2_*.pt") if not path.stem.startswith("checkpoint_2_0")][:1]
-    return path
 
 
 def test_training_lowers_the_loss(whole: tuple[Path, support.Run]) -> None:
     losses = whole[1].losses
     assert losses[-1] < losses[0] - 0.5
-
-
-def test_a_resumed_training_goes_on_bit_by_bit(whole: tuple[Path, support.Run], data: Path, tmp_path: Path) -> None:
-    """Training resumes in the middle of an epoch, with the memory of the previous segment."""
-    folder, run = whole
-    shutil.copy(middle(folder), tmp_path / "checkpoint_last.pt")
-    rest = lm.train(data, *XL, "--max-epoch", 2, "--valid-subset", "valid", "--save-dir", tmp_path)
-    assert 0 < len(rest.losses) < len(run.losses) / 2
-    assert rest.losses == run.losses[-len(rest.losses) :]
-    test_distributed.assert_same(rest.model.state_dict(), run.model.state_dict(), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(
@@ -120,16 +100,16 @@ def test_a_resumed_training_goes_on_bit_by_bit(whole: tuple[Path, support.Run], 
     ],
 )
 def test_other_streams_at_resume_are_refused(
-    whole: tuple[Path, support.Run], data: Path, tmp_path: Path, more: list[Any], message: str
+    whole: tuple[Path, support.Run], lines: Path, tmp_path: Path, more: list[Any], message: str
 ) -> None:
-    shutil.copy(middle(whole[0]), tmp_path / "checkpoint_last.pt")
+    shutil.copy(next(whole[0].glob("checkpoint_2_*.pt")), tmp_path / "checkpoint_last.pt")
     with pytest.raises(ValueError, match=message):
-        lm.train(data, *XL, *more, "--max-epoch", 2, "--save-dir", tmp_path)
+        lm.train(lines, *XL, *more, "--max-epoch", 2, "--save-dir", tmp_path)
 
 
-def validated(data: Path, path: Path, *more: Any, split: str = "valid") -> dict[str, float]:
+def validated(lines: Path, path: Path, *more: Any, split: str = "valid") -> dict[str, float]:
     """Return the statistics of fairseq-validate, rounded only by its meters."""
-    words = [data, "--user-dir", support.PLUGIN, "--task", "posenc_lm_memory", "--path", path, "--cpu"]
+    words = [lines, "--user-dir", support.PLUGIN, "--task", "posenc_lm_memory", "--path", path, "--cpu"]
     words += ["--valid-subset", split, "--batch-size", STREAMS, "--log-format", "none", "--num-workers", 0, *more]
     parser = options.get_validation_parser()
     overrides = options.parse_args_and_arch(parser, [str(word) for word in words], suppress_defaults=True)
@@ -147,75 +127,75 @@ def printed(call: Any) -> dict[str, float]:
     return {name: float(getattr(value, "avg", value)) for name, value in lines[-1].items()}
 
 
-def scored(data: Path, path: Path, *more: Any, split: str = "valid") -> dict[str, Any]:
+def scored(lines: Path, path: Path, *more: Any, split: str = "valid") -> dict[str, Any]:
     """Return the results of fairseq-eval-lm."""
-    words = [data, "--user-dir", support.PLUGIN, "--task", "posenc_lm_memory", "--path", path, "--cpu"]
+    words = [lines, "--user-dir", support.PLUGIN, "--task", "posenc_lm_memory", "--path", path, "--cpu"]
     words += ["--gen-subset", split, "--batch-size", STREAMS, "--log-format", "none", "--num-workers", 0, *more]
     results: dict[str, Any] = fairseq_cli.eval_lm.main(support.parse(words, options.get_eval_lm_parser))
     return results
 
 
-def test_the_three_commands_agree(whole: tuple[Path, support.Run], data: Path) -> None:
+def test_the_three_commands_agree(whole: tuple[Path, support.Run], lines: Path) -> None:
     last = whole[0] / "checkpoint_last.pt"
     trained = load_checkpoint_to_cpu(str(last))["extra_state"]["val_loss"]
-    valid, scores = validated(data, last), scored(data, last)
+    valid, scores = validated(lines, last), scored(lines, last)
     assert valid["token_nll"] == pytest.approx(float(scores["token_nll"]), abs=1e-6)
     assert valid["word_nll"] == valid["token_nll"]
     assert valid["token_ppl"] == pytest.approx(float(scores["word_ppl"]), rel=1e-5)
     assert trained == pytest.approx(valid["token_nll"], abs=1e-6)
-    assert scores["tokens"] == len(torch.cat(list(text_of(data, "valid"))))
+    assert scores["tokens"] == sum(batch["ntokens"] for batch in lm.batches(whole[1].trainer.task))
 
 
-def test_they_agree_on_an_adaptive_softmax(data: Path, tmp_path: Path) -> None:
-    """fairseq sums its loss band by band, but scores by the whole distribution."""
+@pytest.mark.parametrize("model", [BANDS, [*UNTIED, "--adaptive-softmax-cutoff", "10,20"]], ids=["one matrix", "bands"])
+def test_they_agree_on_an_adaptive_softmax(model: list[str], lines: Path, tmp_path: Path) -> None:
+    """fairseq sums its loss band by band, but scores by the whole distribution.
+
+    This includes the word at index 1 of each band, which fairseq's criterion takes for padding.
+    """
     loss = ["--criterion", "adaptive_loss", "--ddp-backend", "legacy_ddp", "--best-checkpoint-metric", "token_nll"]
     save = ["--max-update", 3, "--valid-subset", "valid", "--save-dir", tmp_path]
-    lm.train(data, *XL, *loss, *save, model=BANDS)
+    lm.train(lines, *XL, *loss, *save, model=model)
     last = tmp_path / "checkpoint_last.pt"
     trained = load_checkpoint_to_cpu(str(last))["extra_state"]["val_loss"]
-    assert trained == pytest.approx(float(scored(data, last)["token_nll"]), abs=1e-6)
+    assert trained == pytest.approx(float(scored(lines, last)["token_nll"]), abs=1e-6)
 
 
-def text_of(data: Path, split: str) -> Any:
-    from fairseq.data import data_utils
-
-    return data_utils.load_indexed_dataset(str(data / split), None)
-
-
-def test_training_flags_are_not_those_of_evaluation(whole: tuple[Path, support.Run], data: Path) -> None:
+def test_training_flags_are_not_those_of_evaluation(whole: tuple[Path, support.Run], lines: Path) -> None:
     path = whole[0] / "checkpoint_last.pt"
     pairs = [("--mem-length", "--eval-mem-length"), ("--tokens-per-sample", "--eval-segment-length")]
     for flag, instead in pairs:
         with pytest.raises(ValueError, match=f"{flag} 3: the model was trained .*{instead}"):
-            scored(data, path, flag, 3)
-    assert scored(data, path, "--mem-length", MEMORY)["tokens"] > 0
+            scored(lines, path, flag, 3)
+    assert scored(lines, path, "--mem-length", MEMORY)["tokens"] > 0
     with pytest.raises(ValueError, match="--eval-mem-length"):
-        scored(data, path, "--context-window", 4)
+        scored(lines, path, "--context-window", 4)
 
 
-def test_memory_of_evaluation_is_chosen_without_training_again(whole: tuple[Path, support.Run], data: Path) -> None:
+def test_memory_of_evaluation_is_chosen_without_training_again(whole: tuple[Path, support.Run], lines: Path) -> None:
     """In both commands, each length gives another result for the same number of tokens."""
     path = whole[0] / "checkpoint_last.pt"
-    results = [scored(data, path, "--eval-mem-length", length) for length in (0, 4, 40)]
+    results = [scored(lines, path, "--eval-mem-length", length) for length in (0, 4, 40)]
     assert len({float(result["loss"]) for result in results}) == 3
     assert len({result["tokens"] for result in results}) == 1
     same = [*("--eval-mem-length", 40, "--eval-segment-length", 5, "--same-length")]
-    assert validated(data, path, *same)["token_nll"] == pytest.approx(scored(data, path, *same)["token_nll"], abs=1e-6)
+    assert validated(lines, path, *same)["token_nll"] == pytest.approx(
+        scored(lines, path, *same)["token_nll"], abs=1e-6
+    )
 
 
-def test_validation_in_between_and_loaders_change_nothing(data: Path, whole: tuple[Path, support.Run]) -> None:
+def test_validation_in_between_and_loaders_change_nothing(lines: Path, whole: tuple[Path, support.Run]) -> None:
     """Training has its own memory, which is empty at the start of an epoch; loaders keep the order."""
-    plain = lm.train(data, *XL, "--max-epoch", 2, "--num-workers", 1, "--data-buffer-size", 3)
+    plain = lm.train(lines, *XL, "--max-epoch", 2, "--num-workers", 1, "--data-buffer-size", 3)
     assert plain.losses == whole[1].losses
 
 
 # -- accumulation and workers -----------------------------------------------------------------------------
 
 
-def test_accumulation_reads_the_same_streams(data: Path) -> None:
+def test_accumulation_reads_the_same_streams(lines: Path) -> None:
     """With a learning rate of 0, the loss of two segments is the mean of both losses."""
     still = ["--lr", 0, "--max-epoch", 1]
-    single, double = (lm.train(data, *XL, *still, "--update-freq", freq) for freq in (1, 2))
+    single, double = (lm.train(lines, *XL, *still, "--update-freq", freq) for freq in (1, 2))
     task = single.trainer.task
     sizes = [batch["ntokens"] for batch in lm.batches(task, "train")]
     sums = [loss * size for loss, size in zip(single.losses, sizes, strict=True)]
@@ -223,66 +203,7 @@ def test_accumulation_reads_the_same_streams(data: Path) -> None:
     assert double.losses == pytest.approx(pairs, rel=1e-6)
 
 
-HALF = ["--batch-size", STREAMS // 2, "--max-update", 5, "--save-interval-updates", 3, "--no-epoch-checkpoints"]
-
-
-@pytest.fixture(scope="module")
-def two(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
-    """Return the folder with a checkpoint of update 3, and what two workers with half the streams learned in 5."""
-    folder = tmp_path_factory.mktemp("two")
-    return folder, two_workers(folder, data)
-
-
-def two_workers(folder: Path, data: Path) -> list[dict[str, Any]]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(support, "command_line", lambda data, *words: lm.command_line(data, *words))
-        patch.setattr(test_distributed, "ENCODING", XL)
-        return test_distributed.two_processes(folder, data, *HALF, "--save-dir", folder / "saved")
-
-
-def test_two_workers_have_the_streams_of_one(data: Path, two: tuple[Path, list[dict[str, Any]]]) -> None:
-    single = lm.train(data, *XL, "--max-update", 5)
-    assert two[1][0]["losses"] == pytest.approx(single.losses, rel=1e-5)
-
-
-def test_two_workers_that_resume_go_on_bit_by_bit(
-    data: Path, two: tuple[Path, list[dict[str, Any]]], tmp_path: Path
-) -> None:
-    """Each worker resumes with the memory of its own streams."""
-    (tmp_path / "saved").mkdir()
-    shutil.copy(two[0] / "saved" / "checkpoint_1_3.pt", tmp_path / "saved" / "checkpoint_last.pt")
-    again = two_workers(tmp_path, data)
-    for rank in range(2):
-        assert again[rank]["losses"] == two[1][rank]["losses"][3:]
-        test_distributed.assert_same(again[rank]["model"], two[1][rank]["model"], rtol=0, atol=0)
-
-
-def test_a_window_below_the_same_length_is_allowed(data: Path) -> None:
-    lm.built(data, "--pos-enc", "rope[window=11]", "--same-length")
-
-
 # -- what is refused --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--pos-enc learned", r"--mem-length 12: --pos-enc learned .*Set --mem-length to 0"),
-        ("--pos-enc learned --mem-length 0 --eval-mem-length 5", "--eval-mem-length 5: --pos-enc learned"),
-        ("--pos-enc xl --mem-length 0 --same-length", "--same-length"),
-        ("--pos-enc rope[window=12] --same-length", "window=12 has no effect, because --same-length .* 12 tokens"),
-        ("--pos-enc xl --decoder-layerdrop 0.5", "--decoder-layerdrop"),
-        ("--pos-enc xl --mem-length -1", "--mem-length -1: the value must be at least 0"),
-        ("--pos-enc xl --eval-segment-length 0", "--eval-segment-length 0: the value must be at least 1"),
-        ("--pos-enc xl --sentence-avg", "--sentence-avg"),
-        ("--pos-enc xl --subwords sentencepiece", "--subwords sentencepiece"),
-        ("--pos-enc xl --valid-subset valid,train", r"--valid-subset valid,train: .*fairseq-validate"),
-        ("--arch transformer_lm", "posenc_transformer_lm"),
-    ],
-)
-def test_what_cannot_be_is_refused_at_the_start(data: Path, words: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        lm.built(data, *words.split())
 
 
 @pytest.mark.parametrize(
@@ -295,35 +216,16 @@ def test_what_cannot_be_is_refused_at_the_start(data: Path, words: str, message:
         ({"max_positions": 19}, "defined up to 19"),
     ],
 )
-def test_what_would_break_the_streams_is_refused(data: Path, flags: dict[str, Any], message: str) -> None:
-    _, task = lm.built(data, *XL)
+def test_what_would_break_the_streams_is_refused(lines: Path, flags: dict[str, Any], message: str) -> None:
+    _, task = lm.built(lines, *XL)
     task.load_dataset("valid")
     with pytest.raises(ValueError, match=message):
         task.get_batch_iterator(task.dataset("valid"), **{"max_sentences": 2, **flags})
 
 
-def test_absolute_encodings_train_without_memory(data: Path) -> None:
-    run = lm.train(data, "--pos-enc", "learned", "--mem-length", 0, "--max-update", 6)
-    assert run.losses[-1] < run.losses[0]
-
-
-def test_words_of_pieces_are_counted(tmp_path: Path) -> None:
-    """A word continues after @@, and each </s> counts as a word, as in published results."""
-    data = lm.write_corpus(tmp_path / "data-bin")
-    dictionary = (data / "dict.txt").read_text().splitlines()
-    pieces = [line.replace(" ", "@@ ", 1) if i % 3 == 0 else line for i, line in enumerate(dictionary)]
-    (data / "dict.txt").write_text("\n".join(pieces) + "\n")
-    _, task = lm.built(data, *XL, "--subwords", "fastbpe")
-    going_on = torch.tensor([symbol.endswith("@@") for symbol in task.dictionary.symbols])
-    text = torch.cat(list(text_of(data, "valid")))
-    joined = int((going_on[text[:-1].long()] & text[1:].ne(2)).sum())
-    assert sum(batch["nwords"] for batch in lm.batches(task)) == len(text) - joined
-    assert sum(batch["ntokens"] for batch in lm.batches(task)) == len(text)
-
-
-def test_segments_out_of_order_are_refused(data: Path) -> None:
-    model, task = lm.built(data, *XL)
-    criterion = task.build_criterion(support.parse(lm.command_line(data, *XL)).criterion)
+def test_segments_out_of_order_are_refused(lines: Path) -> None:
+    model, task = lm.built(lines, *XL)
+    criterion = task.build_criterion(support.parse(lm.command_line(lines, *XL)).criterion)
     first, second, third, *_ = lm.batches(task)
     task.valid_step(first, model, criterion)
     with pytest.raises(ValueError, match="segment 2 of the streams came after segment 0"):

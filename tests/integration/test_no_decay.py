@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 import torch
-from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq.optim.composite import CompositeOptimizerConfig, FairseqCompositeOptimizer
 from fairseq.trainer import Trainer
 from omegaconf import OmegaConf
 from torch import Tensor, nn
 
 from fairseq_posenc.encodings import Composition, StackShape, build, get, names
-from fairseq_posenc.models.weight_decay import Hooks, Watch, hooks, spare
+from fairseq_posenc.models.weight_decay import Watch, hooks, spare
 
 from . import support
 
@@ -55,38 +54,12 @@ def test_parameters_are_spared_in_every_precision(data: Path, precision: list[st
     check_sparing(data, *precision)
 
 
-def test_without_a_gradient_it_stays_where_it_is(data: Path) -> None:
-    """With decay, rows of distances that do not occur would shrink by 1 - lr decay at each update."""
-    tables = {flag: after(data, *DECAY, *words, updates=3) for flag, words in ((False, []), (True, SPARING[-1:]))}
-    name = "encoder.pos.m2.weight"
-    assert torch.equal(tables[True][name][..., :3], torch.ones(2, 1, 3))
-    torch.testing.assert_close(tables[False][name][..., :3], torch.full((2, 1, 3), (1 - 0.01 * 0.5) ** 3))
-
-
-def test_training_resumes_exactly_with_it_and_goes_on_without(data: Path, tmp_path: Path) -> None:
-    whole = after(data, *SPARING, updates=4)
-    after(data, *SPARING, "--save-dir", tmp_path, updates=2)
-    saved = load_checkpoint_to_cpu(str(tmp_path / "checkpoint_last.pt"))
-    (group,) = saved["last_optimizer_state"]["param_groups"]
-    assert len(group["params"]) == len(whole)
-    assert group["weight_decay"] == 0.5
-    rest = after(data, *SPARING, "--save-dir", tmp_path, "--no-epoch-checkpoints", updates=4)
-    assert all(torch.equal(rest[name], x) for name, x in whole.items())
-    on = after(data, *DECAY, "--save-dir", tmp_path, updates=5)
-    assert float(on["encoder.pos.m2.weight"][0, 0, 0]) == pytest.approx(1 - 0.01 * 0.5)
-
-
 def test_flat_copies_are_refused_before_they_decay_for_long(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "current_device", lambda: None)  # the index of a CPU's tensors is None
     monkeypatch.setattr(Trainer, "__init__", Trainer.__init__.__wrapped__)  # pretend that there is a GPU
     assert after(data, "--fp16", "--fp16-init-scale", "4", *DECAY)
     with pytest.raises(ValueError, match=r"--pos-enc-no-decay.*--fp16-no-flatten-grads"):
         after(data, "--fp16", "--fp16-init-scale", "4", *SPARING, updates=3)
-
-
-def test_it_is_refused_where_it_has_no_effect(data: Path) -> None:
-    with pytest.raises(ValueError, match=r"--pos-enc-no-decay has no effect: .* rope and shaw"):
-        support.built(data, "--pos-enc", "rope", "--pos-enc-decoder", "shaw", "--pos-enc-no-decay")
 
 
 def test_one_stack_may_have_something_to_spare(data: Path) -> None:
@@ -110,11 +83,6 @@ def test_what_an_encoding_names_is_a_parameter(name: str) -> None:
     watch = spare(pos)
     assert watch is not None
     assert [id(x) for x in watch.spared] == [id(own[named]) for named in get(name).no_decay]
-
-
-def test_those_that_decay_would_flatten_are_named() -> None:
-    assert NAMED == ["m1", "m2", "m3", "m4m", "logn"]
-    assert spare(encoding("shaw")) is None
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -147,13 +115,6 @@ def test_groups_are_whole_again_after_a_step_that_failed() -> None:
     assert [id(x) for x in optimizer.param_groups[0]["params"]] == order
     assert len(optimizer.param_groups) == 1
     assert set(optimizer.param_groups[0]) == set(torch.optim.SGD([first], lr=0.1).param_groups[0])
-
-
-def test_an_optimizer_without_marked_parameters_is_left_alone() -> None:
-    own_hooks, optimizer = Hooks(), torch.optim.SGD([nn.Parameter(torch.ones(2))], lr=0.1, weight_decay=0.5)
-    own_hooks.part(optimizer)
-    assert len(optimizer.param_groups) == 1
-    assert own_hooks.steps == 0
 
 
 def test_a_watch_waits_for_a_step_between_two_updates_and_for_parameters_that_learn() -> None:

@@ -1,123 +1,154 @@
-"""Test --pos-enc and the related flags, and the errors about options that are refused."""
+"""Test --pos-enc and the related flags: what each stack gets, what is refused, and what a checkpoint stores."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import logging
+import tomllib
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
+import hydra
 import pytest
+from fairseq import tasks, utils
+from fairseq.dataclass import utils as dataclass_utils
 
-from fairseq_posenc.encodings import get, names
+from fairseq_posenc.core.syntax import parse_options
 from fairseq_posenc.models import config
 
-from . import support
+from . import lm, masked_lm, support
+
+#: By flags, what the encoder and the decoder get.
+TABLE: dict[str, dict[str, list[str]]] = tomllib.loads(Path(__file__).with_name("options.toml").read_text("utf-8"))
 
 
-def encodings(data: Path, *arguments: str) -> tuple[str, str]:
-    model, _ = support.built(data, *arguments)
-    return str(model.encoder.pos), str(model.decoder.pos)
+def built(words: list[str]) -> tuple[Any, Any]:
+    """Return the options of a model after it was built, and the model."""
+    cfg = support.parse(words)
+    utils.import_user_module(cfg.common)
+    model = tasks.setup_task(cfg.task).build_model(cfg.model)
+    return cfg.model, model
 
 
-def test_both_stacks_get_pos_enc(data: Path) -> None:
-    encoder, decoder = encodings(data, "--pos-enc", "shaw", "--pos-enc-args", "clip=5")
-    assert encoder == decoder
-    assert encoder.startswith("shaw(")
-    assert "clip=5" in encoder
+def encodings(model: Any) -> list[str]:
+    return [str(module) for name, module in model.named_modules() if name.endswith(".pos")]
 
 
-@pytest.mark.parametrize("side", ["encoder", "decoder"])
-def test_a_stack_may_have_its_own(data: Path, side: str) -> None:
-    own = [f"--pos-enc-{side}", "shaw", f"--pos-enc-{side}-args", "clip=3"]
-    chosen = dict(zip(("encoder", "decoder"), encodings(data, "--pos-enc", "t5", *own), strict=True))
-    assert chosen.pop(side).startswith("shaw(clip=3")
-    assert next(iter(chosen.values())).startswith("t5(")
+# -- what each stack gets ---------------------------------------------------------------------------------
 
 
-def test_a_stack_may_have_its_own_arguments_only(data: Path) -> None:
-    encoder, decoder = encodings(
-        data, "--pos-enc", "shaw", "--pos-enc-args", "clip=3", "--pos-enc-decoder-args", "clip=4"
-    )
-    assert "clip=3" in encoder
-    assert "clip=4" in decoder
+@pytest.mark.parametrize(("flags", "encoder", "decoder"), [(flags, *both) for flags, both in TABLE["stacks"].items()])
+def test_a_stack_gets_what_its_own_flags_say_or_else_pos_enc(
+    data: Path, flags: str, encoder: str, decoder: str
+) -> None:
+    stored, model = built(support.command_line(data, *flags.split()))
+    assert str(model.encoder.pos).startswith(encoder), str(model.encoder.pos)
+    assert str(model.decoder.pos).startswith(decoder), str(model.decoder.pos)
+    again = tasks.setup_task(support.parse(support.command_line(data)).task).build_model(stored)
+    assert encodings(again) == encodings(model)
+    assert not any("[" in str(getattr(stored, f"pos_enc{side}")) for side in ("", "_encoder", "_decoder"))
 
 
-def test_the_arguments_of_pos_enc_do_not_reach_another_encoding(data: Path) -> None:
-    encoder, decoder = encodings(data, "--pos-enc", "shaw", "--pos-enc-args", "clip=3", "--pos-enc-decoder", "rope")
-    assert "clip=3" in encoder
-    assert decoder.startswith("rope(")
+SPELLINGS = (
+    ["--pos-enc", "m4[clip=3,share=none]"],
+    ["--pos-enc", "m4[clip=3]", "--pos-enc-args", "share=none"],
+    ["--pos-enc", "m4", "--pos-enc-args", "clip=3,share=none"],
+)
 
 
-def test_arguments_that_nothing_reads_are_refused(data: Path) -> None:
-    own = ["--pos-enc-encoder", "rope", "--pos-enc-decoder-args", "clip=2"]
-    with pytest.raises(ValueError, match="--pos-enc-args has no effect"):
-        encodings(data, "--pos-enc", "shaw", "--pos-enc-args", "clip=3", *own)
+@pytest.mark.parametrize("kind", ["translation", "masked_lm", "lm"])
+def test_the_options_of_a_model_store_one_spelling(kind: str, data: Path, tmp_path: Path) -> None:
+    """fairseq saves these options in each checkpoint."""
+    module: Any = {"translation": support, "masked_lm": masked_lm, "lm": lm}[kind]
+    folder = data if kind == "translation" else module.write_corpus(tmp_path / "data-bin")
+    (stored, model), *others = [built(module.command_line(folder, *flags)) for flags in SPELLINGS]
+    assert (stored.pos_enc, stored.pos_enc_args) == ("m4", "clip=3,share=none")
+    assert all("clip=3,share=none" in text for text in encodings(model))
+    for other, same in others:
+        assert (other.pos_enc, other.pos_enc_args) == (stored.pos_enc, stored.pos_enc_args)
+        assert encodings(same) == encodings(model)
 
 
-@pytest.mark.parametrize("flag", ["--pos-enc", "--pos-enc-encoder", "--pos-enc-decoder"])
-def test_an_unknown_encoding_is_refused_with_the_known_ones(data: Path, flag: str) -> None:
-    with pytest.raises(ValueError, match="unknown position encoding 'shawl'") as error:
-        encodings(data, flag, "shawl")
-    assert all(name in str(error.value) for name in names())
+def test_training_resumes_with_any_spelling(data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    save = ["--save-dir", tmp_path, "--no-epoch-checkpoints"]
+    spellings = [["shaw[clip=3]+t5"], ["shaw+t5", "--pos-enc-args", "shaw.clip=3"], ["shaw+t5[clip=3]"]]
+    with caplog.at_level(logging.WARNING):
+        for updates, spelling in enumerate(spellings, 1):
+            run = support.train(data, *save, "--max-update", updates, "--pos-enc", *spelling)
+            assert len(run.losses) == 1
+        assert "other settings" not in caplog.text
+        support.train(data, *save, "--max-update", 4, "--pos-enc", "shaw+t5[clip=3,t5.max_distance=64]")
+    assert "trained with other settings: --pos-enc-args is shaw.clip=3 in the checkpoint" in caplog.text
+
+
+@pytest.mark.parametrize("field", dataclasses.fields(config.PosEncConfig), ids=lambda field: field.name)
+def test_a_checkpoint_may_be_older_than_an_option(data: Path, field: dataclasses.Field[Any]) -> None:
+    cfg = support.parse(support.command_line(data))
+    older = Namespace(**{name: value for name, value in cfg.model.items() if name != field.name})
+    older._name = "posenc_transformer_tiny"
+    assert str(tasks.setup_task(cfg.task).build_model(older).encoder.pos).startswith("sinusoidal(")
+
+
+@pytest.mark.parametrize("path", [None, "explicit", "compiled"])
+def test_the_path_reaches_every_self_attention(data: Path, path: str | None) -> None:
+    arguments = [] if path is None else ["--pos-enc-path", path]
+    model, _ = support.built(data, "--pos-enc", "t5", *arguments)
+    paths = {layer.self_attn.path for layer in (*model.encoder.layers, *model.decoder.layers)}
+    assert paths == {path or "auto"}
+
+
+# -- what presets give ------------------------------------------------------------------------------------
+
+
+@functools.cache
+def parsed(arch: str, *arguments: str) -> Any:
+    words = ["data", "--task", "translation", "--optimizer", "adam", "--max-tokens", "1", "--arch", arch, *arguments]
+    return support.parse(words).model
+
+
+def test_the_tests_parse_a_command_line_as_fairseq_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests cache what Hydra loads (`support.composed`)."""
+    words = ["--pos-enc", "shaw", "--pos-enc-args", "clip=3,values=false", "--max-epoch", 2, "--save-dir", "a b"]
+    words += ["--eval-bleu", "--eval-bleu-args", '{"beam": 2}', "--stop-time-hours", 1e-9, "--curriculum", 9]
+    ours = support.parse(support.command_line(Path("data"), *words))
+    monkeypatch.setattr(dataclass_utils, "compose", hydra.compose)
+    theirs = support.parse(support.command_line(Path("data"), *words))
+    assert ours == theirs
+    assert {type(ours[group]) for group in ours} == {type(theirs[group]) for group in theirs}
+
+
+def test_the_decoder_follows_the_encoder_unless_told_otherwise() -> None:
+    sizes = ["--encoder-embed-dim", "128", "--encoder-ffn-embed-dim", "64"]
+    nested = config.nested_config(parsed("posenc_transformer", *sizes))
+    assert (nested.decoder.embed_dim, nested.decoder.input_dim, nested.decoder.output_dim) == (128, 128, 128)
+    assert nested.decoder.ffn_embed_dim == 64
+    nested = config.nested_config(parsed("posenc_transformer_tiny", *sizes, "--decoder-embed-dim", "32"))
+    assert (nested.encoder.embed_dim, nested.decoder.embed_dim, nested.decoder.input_dim) == (128, 32, 32)
+
+
+@pytest.mark.parametrize(("words", "encoder", "decoder"), [(words, *both) for words, both in TABLE["presets"].items()])
+def test_the_t2t_frequencies_come_wherever_a_wmt_preset_meets_sinusoids(words: str, encoder: str, decoder: str) -> None:
+    model = parsed("posenc_transformer_wmt_en_de", *words.split())
+    config.check_overrides(model)
+    for side, text in (("encoder", encoder), ("decoder", decoder)):
+        name, _, args = text.partition(" ")
+        chosen = config.encoding_of(model, side)
+        assert chosen.name == name
+        assert {key.rpartition(".")[2]: value for key, value in chosen.args.items()} == parse_options(args)
 
 
 @pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ("clop=3", ["clop", "clip", "share", "values"]),
-        ("clip=x", ["clip=x", "whole number"]),
-        ("share=nobody", ["share", "head-wise", "layer-wise", "nobody"]),
-        ("clip", ["NAME=VALUE", "'clip'"]),
-        ("clip=3,clip=4", ["clip", "twice"]),
-    ],
+    "defaults", ["sinusoid.freq=t2t", "sinusoidal.frequency=t2t", "sinusoidal.freq=fast", "freq=t2t"]
 )
-def test_a_wrong_option_is_refused_with_the_right_ones(data: Path, option: str, words: list[str]) -> None:
-    with pytest.raises(ValueError, match=r"shaw|--pos-enc-args") as error:
-        encodings(data, "--pos-enc", "shaw", "--pos-enc-args", option)
-    assert all(word in str(error.value) for word in words), str(error.value)
+def test_defaults_of_nothing_are_refused(defaults: str) -> None:
+    model = parsed("posenc_transformer", "--pos-enc", "rope", "--pos-enc-defaults", defaults)
+    with pytest.raises(ValueError, match=r"sinusoid|frequency|fast|unknown"):
+        config.encoding_of(model, "encoder")
 
 
-@pytest.mark.parametrize("flag", ["--pos-enc", "--pos-enc-encoder"])
-@pytest.mark.parametrize("name", [name for name in names() if get(name).needs_segments])
-def test_segments_are_refused_when_the_model_is_built(data: Path, flag: str, name: str) -> None:
-    """They are refused before the first forward pass, because translation has no sentence pairs."""
-    with pytest.raises(ValueError, match=f"{name} needs the segments.*remove {name} from {flag}$"):
-        encodings(data, flag, f"diet-rel+{name}")
-
-
-def test_what_cannot_be_combined_is_refused(data: Path) -> None:
-    with pytest.raises(ValueError, match="m2 replaces the product of query and key, which rope needs"):
-        encodings(data, "--pos-enc", "rope+m2")
-
-
-REFUSED = {
-    "encoder_learned_pos": [],
-    "decoder_learned_pos": [],
-    "no_token_positional_embeddings": [],
-    "cross_self_attention": [],
-    "encoder_xformers_att_config": ["{}"],
-    "decoder_xformers_att_config": ["{}"],
-    "encoder_layers_to_keep": ["0"],
-    "decoder_layers_to_keep": ["0"],
-    "base_layers": ["1"],
-    "adaptive_input": [],
-    "char_inputs": [],
-    "export": [],
-}
-
-
-def test_every_refused_flag_is_tested() -> None:
-    flags = {field.name for field in dataclasses.fields(config.TransformerPosEncConfig)}
-    assert REFUSED.keys() == config.REFUSED_IN_TRANSLATION.keys() & flags
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_these_models_do_not_have_is_refused_by_its_flag(data: Path, name: str) -> None:
-    flag = f"--{name.replace('_', '-')}"
-    with pytest.raises(ValueError, match=f"{flag} is not supported by posenc architectures") as error:
-        support.built(data, flag, *REFUSED[name])
-    assert config.REFUSED_IN_TRANSLATION[name] in str(error.value)
+# -- what is refused --------------------------------------------------------------------------------------
 
 
 def test_full_context_alignment_is_refused(data: Path) -> None:
@@ -133,36 +164,10 @@ def test_full_context_alignment_is_refused(data: Path) -> None:
 )
 def test_beyond_a_learned_table_the_flag_is_named(data: Path, flag: str, short: str) -> None:
     model, task = support.built(data, "--pos-enc", "learned", flag, "4")
+    inputs = support.batches(task)[0]["net_input"]
     assert dict(zip(("encoder", "decoder"), model.max_positions(), strict=True))[short] == 4
     with pytest.raises(ValueError, match=f"defined up to 4 positions, but there are .*: raise {flag}"):
-        model(**support.batches(task)[0]["net_input"])
-
-
-def test_a_table_that_extends_has_no_limit(data: Path) -> None:
-    arguments = ["--pos-enc-args", "extend=repeat", "--max-source-positions", "4", "--max-target-positions", "4"]
-    model, task = support.built(data, "--pos-enc", "learned", *arguments)
-    model(**support.batches(task)[0]["net_input"])
+        model(**inputs)
+    model, _ = support.built(data, "--pos-enc", "learned", "--pos-enc-args", "extend=repeat", flag, "4")
+    model(**inputs)
     assert min(model.max_positions()) > 4
-
-
-@pytest.mark.parametrize("field", dataclasses.fields(config.PosEncConfig), ids=lambda field: field.name)
-def test_a_checkpoint_may_be_older_than_an_option(data: Path, field: dataclasses.Field[Any]) -> None:
-    cfg = support.parse(support.command_line(data))
-    task = support.built(data)[1]
-    older = Namespace(**{name: value for name, value in cfg.model.items() if name != field.name})
-    older._name = "posenc_transformer_tiny"
-    assert str(task.build_model(older).encoder.pos).startswith("sinusoidal(")
-
-
-@pytest.mark.parametrize("path", [None, "explicit", "compiled"])
-def test_the_path_reaches_every_self_attention(data: Path, path: str | None) -> None:
-    arguments = [] if path is None else ["--pos-enc-path", path]
-    model, _ = support.built(data, "--pos-enc", "t5", *arguments)
-    paths = {layer.self_attn.path for layer in (*model.encoder.layers, *model.decoder.layers)}
-    assert paths == {path or "auto"}
-
-
-def test_an_unknown_path_is_refused(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        support.built(data, "--pos-enc-path", "fast")
-    assert "--pos-enc-path" in capsys.readouterr().err

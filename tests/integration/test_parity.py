@@ -9,13 +9,9 @@ import pytest
 import torch
 
 from . import support
-from .support import STOCK, TINY
+from .support import STOCK, parameters
 
 SINUSOIDAL = ["--pos-enc", "sinusoidal", "--pos-enc-args", "freq=t2t,offset=2"]
-
-
-def parameters(model: Any) -> int:
-    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def test_fifty_losses_equal_those_of_stock_fairseq(data: Path) -> None:
@@ -53,20 +49,10 @@ def test_a_stock_checkpoint_loads_by_its_names(data: Path, more: list[str]) -> N
         torch.testing.assert_close(*logits, rtol=1e-5, atol=1e-5)
 
 
-def copied_to(stock: Any, ours: Any) -> None:
-    """Copy the weights of our model with learned positions into a stock model with its own positions."""
-    state = {name: tensor for name, tensor in ours.state_dict().items() if ".pos." not in name}
-    for side in ("encoder", "decoder"):
-        table = getattr(ours, side).pos.learned.weight
-        unused = torch.zeros(ours.encoder.padding_idx + 1, table.shape[1])
-        state[f"{side}.embed_positions.weight"] = torch.cat([unused, table.detach()])
-    stock.load_state_dict(state)
-
-
 def test_learned_positions_train_as_those_of_stock_fairseq(data: Path) -> None:
     ours, task = support.built(data, "--pos-enc", "learned")
     theirs, _ = support.built(data, model=[*STOCK, "--encoder-learned-pos", "--decoder-learned-pos"])
-    copied_to(theirs, ours)
+    theirs.load_state_dict(support.stock_state(ours, "encoder", "decoder"))
     unused = 2 * 16 * (ours.encoder.padding_idx + 1)  # fairseq's rows before the first position, two stacks
     assert parameters(theirs) - parameters(ours) == unused
     batches = support.batches(task, "train", size=40)
@@ -90,8 +76,3 @@ def steps(model: Any, batches: list[dict[str, Any]]) -> list[float]:
         optimizer.step()
         losses.append(loss.item())
     return losses
-
-
-def test_the_model_under_test_is_the_plugins(data: Path) -> None:
-    model, _ = support.built(data, *SINUSOIDAL, model=TINY)
-    assert type(model).__name__ == "PosEncTransformer"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import Sequence
 
@@ -17,13 +16,17 @@ from fairseq_posenc.encodings import names
 
 from . import support
 from .support import PLUGIN
+from .test_refused import TABLE
 
 PROGRAM = [sys.executable, "-m", "fairseq_posenc"]
 
 
 def test_list_prints_one_list_and_nothing_else() -> None:
-    rows = json.loads(support.run([*PROGRAM, "list", "--json"], forked=True).stdout)
+    *rows, several = json.loads(
+        support.run([*PROGRAM, "list", "--json", *names(), "m4[clip=64]+t5"], forked=True).stdout
+    )
     assert [row["name"] for row in rows] == names()
+    assert {row["name"]: row["value"] for row in several["options"] if "value" in row} == {"m4.clip": "64"}
     for row in rows:
         assert all(row[key] for key in ("paper", "equation", "capabilities")), row["name"]
         assert all({"name", "default", "help"} <= option.keys() for option in row["options"])
@@ -54,60 +57,18 @@ def test_a_reader_that_has_seen_enough_ends_the_command_quietly(monkeypatch: pyt
     assert redirected == [sys.stdout.fileno()]
 
 
-def test_an_unknown_command_is_refused_with_the_nearest_or_all() -> None:
-    done = support.run([*PROGRAM, "lisst"], check=False, forked=True)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "invalid choice: 'lisst'; did you mean list?" in done.stderr
-    done = support.run([*PROGRAM, "zzzzz"], check=False, forked=True)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert all(command in done.stderr for command in COMMANDS)
-
-
-@pytest.mark.parametrize(
-    ("words", "status", "message"),
-    [
-        (["list", "--jsn"], 2, "unrecognized arguments: --jsn; did you mean --json?"),
-        (["list", "shw"], 2, "error: NAME: unknown position encoding 'shw'; did you mean shaw?"),
-        (["list", "m4[clpi=2]"], 2, "error: NAME: there is no option clpi; did you mean clip?"),
-        (["list", "m4[clip=-2]"], 2, "error: NAME: m4: clip=-2 must be"),
-        (["params", "shw"], 1, "params: NAME: unknown position encoding 'shw'; did you mean shaw?"),
-        (["params", "m4[clip=-2]"], 1, "params: NAME: m4: clip=-2 must be"),
-        (["params", "t5", "--arch", "posenc_roberta_tiny"], 2, "NAME cannot be used with --arch. Give --pos-enc t5"),
-        (
-            ["params", "--arch", "posenc_transformer_tny"],
-            1,
-            "--arch posenc_transformer_tny: the plugin has no such architecture; did you mean posenc_transformer_tiny?",
-        ),
-        (["params", "--arch", "posenc_roberta_tiny", "--pos-enc", "m4[clpi=2]"], 1, "params: --pos-enc: there is no"),
-        (["figures", "rnk", "--output", "figures"], 2, "invalid choice: 'rnk'; did you mean rank?"),
-        (["figures", "rank", "--otput", "figures"], 2, "required: --output"),
-    ],
-)
+@pytest.mark.parametrize(("line", "message"), TABLE["python -m fairseq_posenc"].items())
 def test_an_error_names_what_the_user_gave_and_what_is_near(
-    words: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
+    line: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The status is 2 if argparse refuses the command line, and 1 if the command does."""
     try:
-        returned = main(words)
+        status = main(line.split())
     except SystemExit as stop:
-        returned = int(str(stop.code))
+        status = int(str(stop.code))
     captured = capsys.readouterr()
-    assert message in captured.err
-    assert (returned, captured.out) == (status, "")
-
-
-def test_encodings_may_have_options_in_brackets(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["list", "m4[clip=64]", "shaw[clip=16]+alibi", "--json"]) == 0
-    single, both = json.loads(capsys.readouterr().out)
-    assert (single["name"], both["name"]) == ("m4[clip=64]", "shaw[clip=16]+alibi")
-    assert {row["name"]: row["value"] for row in both["options"] if "value" in row} == {"shaw.clip": "16"}
-    assert main(["list", "m4[clip=64]"]) == 0
-    assert "clip=64 (default None)" in capsys.readouterr().out
-    assert main(["params", "t5", "m4[clip=64]", "--json"]) == 0
-    assert [row["count"] for row in json.loads(capsys.readouterr().out)] == [384, 12 * 129 * 64]
-    arch = ["params", "--arch", "posenc_transformer_small", "--json"]
-    assert main([*arch, "--pos-enc", "m4[clip=3]"]) == main([*arch, "--pos-enc", "m4", "--pos-enc-args", "clip=3"]) == 0
-    first, second = capsys.readouterr().out.split("]\n[")
-    assert re.search(r'"positions": (\d+)', first)[1] == re.search(r'"positions": (\d+)', second)[1]
+    assert re.search(message, captured.err)
+    assert (status, captured.out) == (2 if "usage: " in captured.err else 1, "")
 
 
 def test_help_imports_neither_torch_nor_fairseq() -> None:
@@ -124,31 +85,9 @@ def test_without_a_command_it_says_what_there_is(capsys: pytest.CaptureFixture[s
     assert all(f"  {command}" in shown for command in COMMANDS)
 
 
-@pytest.mark.parametrize("flag", ["-h", "--help"])
-def test_help(capsys: pytest.CaptureFixture[str], flag: str) -> None:
-    with pytest.raises(SystemExit, match=r"^0$"):
-        main([flag])
-    out = capsys.readouterr().out
-    assert "examples:" in out
-    assert all(f"  {command}" in out for command in COMMANDS)
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str], command: str) -> None:
     with pytest.raises(SystemExit) as stop:
         main([command, "--help"])
     assert stop.value.code == 0
     assert f"python -m fairseq_posenc {command}" in capsys.readouterr().out
-
-
-def test_list_takes_names(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["list", "shaw", "rope"]) == 0
-    out = capsys.readouterr().out
-    assert "shaw: " in out
-    assert "rope: " in out
-    assert "alibi: " not in out
-    assert max(map(len, out.splitlines())) <= shutil.get_terminal_size().columns
-    with pytest.raises(SystemExit) as stop:
-        main(["list", "shawl"])
-    assert stop.value.code == 2
-    assert "known names: none, learned" in capsys.readouterr().err

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq.data import FairseqDataset
 from fairseq.data.iterators import EpochBatchIterator
 from fairseq.tasks import FairseqTask
 
-from . import lm, masked_lm, ranks, support
+from . import lm, masked_lm, support
 from .ranks import assert_same
 
 SHAW = ["--pos-enc", "shaw", "--max-tokens", 300]  # 6 batches per epoch
@@ -30,54 +31,96 @@ def interrupted(train: Train, folder: Path, last: int, *stops: int) -> tuple[sup
     return whole, resumed
 
 
+def learned(run: support.Run) -> dict[str, Any]:
+    """Return the parameters and the optimizer's state of each parameter."""
+    state = {f"model {name}": tensor for name, tensor in run.model.state_dict().items()}
+    for number, own in run.trainer.optimizer.state_dict()["state"].items():
+        state |= {f"optimizer {number} {name}": torch.as_tensor(value) for name, value in own.items()}
+    return state
+
+
 def assert_equal(whole: support.Run, resumed: support.Run) -> None:
-    """Check that the last losses and all parameters are equal, bit by bit."""
+    """Check that the last losses, all parameters and the optimizer are equal, bit by bit."""
     assert 0 < len(resumed.losses) < len(whole.losses)
     assert resumed.losses == whole.losses[-len(resumed.losses) :]
-    assert_same(resumed.model.state_dict(), whole.model.state_dict(), rtol=0, atol=0)
+    assert_same(learned(resumed), learned(whole), rtol=0, atol=0)
 
 
 @pytest.fixture(scope="module")
-def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return masked_lm.write_corpus(tmp_path_factory.mktemp("masked-lm") / "data-bin")
+def corpora(data: Path, text: Path, lines: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return corpora by name; epochs read the folders of `shards` and `turns` in turn, which differ in length."""
+    folder = tmp_path_factory.mktemp("corpora")
+    shutil.copytree(lines, folder / "lines")
+    for end in ("bin", "idx"):
+        shutil.copy(lines / f"test.{end}", folder / "lines" / f"train.{end}")
+    shards = f"{text}:{masked_lm.write_corpus(folder / 'text', seed=1)}"
+    return {
+        "pairs": f"{data}",
+        "text": f"{text}",
+        "shards": shards,
+        "lines": f"{lines}",
+        "turns": f"{lines}:{folder}/lines",
+    }
 
 
-@pytest.mark.parametrize(
-    ("stops", "options"),
-    [
-        ((3, 9, 14), []),  # in three epochs
-        ((8,), ["--num-workers", 2, "--data-buffer-size", 2]),
-        ((4,), ["--update-freq", 2]),
-        ((9,), ["--curriculum", 1]),  # shuffled from epoch 2 on
-        pytest.param((6,), [], marks=pytest.mark.long),  # after epoch 1
-        pytest.param((14,), ["--curriculum", 9], marks=pytest.mark.long),  # no epoch is shuffled
-        pytest.param((8,), ["--update-ordered-indices-seed"], marks=pytest.mark.long),
-        pytest.param((8,), ["--update-epoch-batch-itr", "True"], marks=pytest.mark.long),
-    ],
-    ids=str,
-)
-def test_resumed_translation_is_undisturbed(
-    data: Path, tmp_path: Path, stops: tuple[int, ...], options: list[Any]
-) -> None:
-    def train(*more: Any) -> support.Run:
-        return support.train(data, *SHAW, "--dropout", 0.1, *options, *more)
-
-    assert_equal(*interrupted(train, tmp_path, 16, *stops))
-
-
+DROPOUT = ["--dropout", 0.1, "--attention-dropout", 0.1]
+TRANSLATION = [*SHAW, *DROPOUT]
+SPARING = [*SHAW, "--weight-decay", 0.5, "--pos-enc-no-decay"]
 MASKED = ["--pos-enc", "t5", "--batch-size", 32]  # 2 batches per epoch
+WORDS = ["--mask-whole-words", "--subwords", "sentencepiece", "--batch-size", 4, "--pos-enc", "shaw", *DROPOUT]
+XL = ["--pos-enc", "xl"]
+LAMB = ["--optimizer", "posenc_lamb", "--lr", 0.02, "--encoder-embed-dim", 32]
+#: By case: the kind of model, the corpus, options, where the training stops, and its last update.
+RESUMED: dict[str, tuple[Any, str, list[Any], tuple[int, ...], int]] = {
+    "in three epochs": (support, "pairs", TRANSLATION, (3, 9, 14), 16),
+    "workers": (support, "pairs", [*TRANSLATION, "--num-workers", 2, "--data-buffer-size", 2], (8,), 16),
+    "accumulation": (support, "pairs", [*TRANSLATION, "--update-freq", 2], (4,), 6),
+    "shuffled from epoch 2 on": (support, "pairs", [*TRANSLATION, "--curriculum", 1], (9,), 16),
+    "random positions": (support, "pairs", [*TRANSLATION, "--pos-enc-random", 64], (3,), 5),
+    "without decay": (support, "pairs", [*SPARING, "--pos-enc", "m2"], (2,), 4),
+    "masked": (masked_lm, "text", MASKED, (3,), 6),
+    "masked words of the second shard": (masked_lm, "shards", WORDS, (15,), 20),
+    "LAMB": (masked_lm, "text", [*MASKED, *LAMB], (3,), 6),
+    "streams": (lm, "lines", ["--pos-enc", "alibi", "--batch-size", 16], (6,), 8),
+    "memory and accumulation": (lm, "lines", [*XL, "--update-freq", 2, *DROPOUT], (3,), 6),
+    "folders in turn": (lm, "turns", [*XL, *DROPOUT], (3, 14), 16),
+}
+RESUMED_IN_LONG_TESTS: dict[str, tuple[Any, str, list[Any], tuple[int, ...], int]] = {
+    "after epoch 1": (support, "pairs", TRANSLATION, (6,), 16),
+    "nothing is shuffled": (support, "pairs", [*TRANSLATION, "--curriculum", 9], (14,), 16),
+    "a seed of indices": (support, "pairs", [*TRANSLATION, "--update-ordered-indices-seed"], (8,), 16),
+    "iterators of each epoch": (support, "pairs", [*TRANSLATION, "--update-epoch-batch-itr", "True"], (8,), 16),
+    "workers and shards": (masked_lm, "shards", [*WORDS, "--num-workers", 1, "--data-buffer-size", 3], (15,), 25),
+}
 
 
 @pytest.mark.parametrize(
-    ("task", "workers"), [(masked_lm.TASK, 0), (masked_lm.STOCK_TASK, 2)], ids=["posenc_masked_lm", "masked_lm"]
+    "case", [*RESUMED, *(pytest.param(name, marks=pytest.mark.long) for name in RESUMED_IN_LONG_TESTS)]
 )
-def test_resumed_masked_language_models_are_undisturbed(
-    text: Path, tmp_path: Path, task: list[str], workers: int
+def test_a_resumed_training_is_undisturbed(case: str, corpora: dict[str, str], tmp_path: Path) -> None:
+    """This includes random numbers, masks of the epoch, and batches within an epoch."""
+    module, corpus, options, stops, last = {**RESUMED, **RESUMED_IN_LONG_TESTS}[case]
+
+    def train(*more: Any) -> support.Run:
+        run: support.Run = module.train(corpora[corpus], *options, "--no-epoch-checkpoints", *more)
+        return run
+
+    assert_equal(*interrupted(train, tmp_path, last, *stops))
+
+
+@pytest.mark.parametrize(
+    ("module", "corpus", "task", "workers"),
+    [(masked_lm, "text", masked_lm.STOCK_TASK, 2), (lm, "lines", LINES, 0)],
+    ids=["masked_lm", "language_modeling"],
+)
+def test_tasks_of_fairseq_resume_too(
+    module: Any, corpus: str, task: list[str], workers: int, corpora: dict[str, str], tmp_path: Path
 ) -> None:
     """Masks depend on the epoch, which must reach the worker processes as well."""
 
     def train(*more: Any) -> support.Run:
-        return masked_lm.train(text, *MASKED, "--num-workers", workers, *more, task=task)
+        run: support.Run = module.train(corpora[corpus], *MASKED, "--num-workers", workers, *more, task=task)
+        return run
 
     assert_equal(*interrupted(train, tmp_path, 6, 3))
 
@@ -96,16 +139,6 @@ def test_masks_differ_between_epochs_with_workers_too(text: Path, monkeypatch: p
     as_shipped = losses(1)
     assert as_shipped[:2] == in_this_process[:2]
     assert as_shipped[2:] != in_this_process[2:]
-
-
-@pytest.mark.parametrize("task", [LINES, lm.TASK], ids=["language_modeling", "posenc_lm_memory"])
-def test_resumed_language_models_are_undisturbed(tmp_path: Path, task: list[str]) -> None:
-    corpus = lm.write_corpus(tmp_path / "data-bin")
-
-    def train(*more: Any) -> support.Run:
-        return lm.train(corpus, "--pos-enc", "alibi", "--batch-size", 16, *more, task=task)  # 4 batches per epoch
-
-    assert_equal(*interrupted(train, tmp_path, 8, 6))
 
 
 def test_a_resumed_epoch_keeps_its_batches_on_their_gpus() -> None:
@@ -128,22 +161,6 @@ def test_a_resumed_epoch_keeps_its_batches_on_their_gpus() -> None:
     resumed.load_state_dict({"version": 2, "epoch": 2, "iterations_in_epoch": 2, "shuffle": True})
     assert resumed.epoch_batch_sampler.batches == whole.epoch_batch_sampler.batches[2:]
     assert len(resumed.epoch_batch_sampler.batches) == 4
-
-
-def test_two_resumed_processes_are_undisturbed(data: Path, tmp_path: Path) -> None:
-    """Training stops in epoch 2."""
-
-    def train(updates: int, folder: Path) -> list[dict[str, Any]]:
-        save = ["--save-interval-updates", 5, "--save-dir", folder]
-        return ranks.two_processes(folder, support.command_line(data, *SHAW, "--max-update", updates, *save))
-
-    whole = train(7, tmp_path / "whole")
-    (tmp_path / "resumed").mkdir()
-    shutil.copy(tmp_path / "whole" / "checkpoint_2_5.pt", tmp_path / "resumed" / "checkpoint_last.pt")
-    resumed = train(7, tmp_path / "resumed")
-    for ours, theirs in zip(resumed, whole, strict=True):
-        assert ours["losses"] == theirs["losses"][5:]
-        assert_same(ours["model"], theirs["model"], rtol=0, atol=0)
 
 
 @pytest.fixture
@@ -174,12 +191,15 @@ def state(folder: Path) -> dict[str, Any]:
     return loaded
 
 
-@pytest.mark.parametrize("options", [["--max-update", 4], ["--max-update", 6], ["--max-epoch", 1]], ids=str)
+ENDS = [["--max-update", 4], ["--max-epoch", 1], ["--stop-time-hours", 1e-9]]
+
+
+@pytest.mark.parametrize("options", ENDS, ids=str)
 def test_a_finished_training_makes_no_further_update(data: Path, tmp_path: Path, options: list[Any]) -> None:
     train = support.train(data, *SHAW, *options, "--save-dir", tmp_path)
     updates, written = train.trainer.get_num_updates(), (tmp_path / "checkpoint_last.pt").read_bytes()
     again = support.train(data, *SHAW, *options, "--save-dir", tmp_path)
-    assert again.losses == []
+    assert (updates, again.losses) == (len(train.losses), [])
     assert again.trainer.get_num_updates() == updates
     assert (tmp_path / "checkpoint_last.pt").read_bytes() == written
 
@@ -190,35 +210,23 @@ def test_it_is_finished_as_a_process_too(data: Path, tmp_path: Path) -> None:
     support.trained(words)
     done = support.run([*support.script("train"), *words], package=False, forked=True)
     assert "training has already finished: it made 2 updates, and --max-update is 2" in done.stdout + done.stderr
-    assert state(tmp_path)["optimizer_history"][-1]["num_updates"] == 2
-
-
-def test_a_training_out_of_time_is_finished(data: Path, tmp_path: Path) -> None:
-    options = [*SHAW, "--stop-time-hours", 1e-9, "--save-dir", tmp_path]
-    assert len(support.train(data, *options).losses) == 1
-    assert support.train(data, *options).losses == []
 
 
 def test_patience_counts_on_after_an_interruption(data: Path, tmp_path: Path) -> None:
-    """The learning rate is so low that no validation brings a better score after the first: 1 + 2 epochs."""
-    options = [*SHAW, "--lr", 1e-30, "--patience", 2, "--valid-subset", "valid", "--save-dir", tmp_path]
+    """The learning rate is so low that no validation brings a better score after the first: 1 + 2 epochs.
+
+    With --finetune-from-model, the patience of a new training is not used up. fairseq stores the best score in a
+    function attribute, which all trainings of a process share.
+    """
+    still = [*SHAW, "--lr", 1e-30, "--valid-subset", "valid"]
+    options = [*still, "--patience", 2, "--save-dir", tmp_path / "one"]
     assert len(support.train(data, *options, "--max-epoch", 2).losses) == 12
-    assert state(tmp_path)["extra_state"]["early_stop"]["num_runs"] == 1
+    state = load_checkpoint_to_cpu(str(tmp_path / "one" / "checkpoint_last.pt"))
+    assert state["extra_state"]["early_stop"]["num_runs"] == 1
     assert len(support.train(data, *options).losses) == 6
     assert support.train(data, *options).losses == []
     assert len(support.train(data, *options, "--patience", 3).losses) == 6
-
-
-def test_a_training_that_starts_from_a_finished_one_begins(data: Path, tmp_path: Path) -> None:
-    """With --finetune-from-model, neither the patience nor the time of the new training is used up."""
-    options = [*SHAW, "--lr", 1e-30, "--patience", 1, "--valid-subset", "valid"]
-    support.train(data, *options, "--save-dir", tmp_path / "one")
     source = ["--finetune-from-model", tmp_path / "one" / "checkpoint_last.pt"]
-    assert len(support.train(data, *options, *source, "--save-dir", tmp_path / "other").losses) == 12
-
-
-def test_one_training_does_not_count_for_the_next(data: Path, tmp_path: Path) -> None:
-    """fairseq stores the best score in a function attribute, which all trainings of a process share."""
-    options = [*SHAW, "--lr", 1e-30, "--patience", 1, "--valid-subset", "valid"]
-    for folder in ("one", "other"):
-        assert len(support.train(data, *options, "--save-dir", tmp_path / folder).losses) == 12
+    for more in (source, []):
+        other = [*still, "--patience", 1, "--save-dir", tmp_path / f"other{len(more)}"]
+        assert len(support.train(data, *other, *more).losses) == 12

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
@@ -18,6 +17,7 @@ from . import support
 
 #: Tables for all layers or for each layer, vectors at the input and at the values, and a composition.
 KINDS = ["learned+t5", "shaw", "m2", "raffel"]
+DTYPES = {"--fp16": torch.float16, "--bf16": torch.bfloat16}
 MORE = {"shaw": "share=layer-wise"}
 
 
@@ -48,15 +48,6 @@ def test_checkpointed_activations_give_the_same_gradients(data: Path, kind: str)
         torch.testing.assert_close(gradient, plain[name], rtol=1e-9, atol=1e-9)
     assert set(once.values()) == set(also_once.values()) == {1}
     assert once.keys() == {name for name in plain if ".pos." in name}
-
-
-@pytest.mark.parametrize("kind", ["learned+t5", "shaw"])
-def test_layers_may_be_dropped(data: Path, kind: str) -> None:
-    drop = ["--encoder-layerdrop", "0.5", "--decoder-layerdrop", "0.5", "--checkpoint-activations"]
-    run = support.train(data, *flags(kind), *drop, "--max-update", 6)
-    assert all(loss == loss for loss in run.losses)
-    assert [layer.self_attn.view.index for layer in run.model.eval().encoder.layers] == [1, 2]
-    assert support.hypotheses(run.model, run.trainer.task, size=64)
 
 
 def test_a_schedule_survives_dropped_layers_and_a_checkpoint(data: Path, tmp_path: Path) -> None:
@@ -98,20 +89,10 @@ def test_a_dropped_layer_is_that_layer(data: Path, monkeypatch: pytest.MonkeyPat
     "more",
     [
         ["--quant-noise-pq", "0.1", "--quant-noise-pq-block-size", "4"],
-        ["--update-freq", "2"],
         ["--offload-activations"],
-        ["--num-workers", "2"],
         ["--decoder-embed-dim", "24", "--decoder-ffn-embed-dim", "8"],
         ["--no-cross-attention"],
-        [
-            "--eval-bleu",
-            "--eval-bleu-args",
-            '{"beam": 2}',
-            "--valid-subset",
-            "valid",
-            "--validate-interval-updates",
-            "2",
-        ],
+        "--eval-bleu --eval-bleu-args {} --valid-subset valid --validate-interval-updates 2".split(),
         ["--fp16", "--fp16-no-flatten-grads"],
         ["--bf16"],
         ["--adaptive-softmax-cutoff", "8", "--criterion", "adaptive_loss", "--ddp-backend", "legacy_ddp"],
@@ -124,18 +105,12 @@ def test_every_option_trains_with_finite_losses(data: Path, more: list[str]) -> 
     run = support.train(data, "--pos-enc", "learned+t5", *more, "--max-update", 3)
     assert len(run.losses) == 3
     assert all(loss == loss for loss in run.losses)
+    assert {p.dtype for p in run.model.parameters()} == {DTYPES.get(more[0], torch.float32)}
 
 
-def test_half_precision_reaches_the_encoding(data: Path) -> None:
-    run = support.train(data, "--pos-enc", "shaw", "--fp16", "--fp16-no-flatten-grads", "--max-update", 3)
-    assert {parameter.dtype for parameter in run.model.parameters()} == {torch.float16}
-    assert run.losses[-1] < run.losses[0]
-
-
-@pytest.mark.parametrize("kind", ["learned+t5", "shaw"])
-def test_an_average_model_uses_its_own_weights(data: Path, tmp_path: Path, kind: str) -> None:
+def test_an_average_model_uses_its_own_weights(data: Path, tmp_path: Path) -> None:
     ema = ["--store-ema", "--ema-decay", "0.5", "--ema-fp32"]
-    run = support.train(data, *flags(kind), *ema, "--max-update", 3, "--save-dir", tmp_path)
+    run = support.train(data, *flags("shaw"), *ema, "--max-update", 3, "--save-dir", tmp_path)
     average, task = run.trainer.ema.get_model().eval(), run.trainer.task
     inputs = support.batches(task)[0]["net_input"]
     before = average(**inputs)[0]
@@ -144,26 +119,6 @@ def test_an_average_model_uses_its_own_weights(data: Path, tmp_path: Path, kind:
     assert any(".pos." in name for name in state)
     support.move(run.model)
     torch.testing.assert_close(average(**inputs)[0], before)
-    with torch.no_grad():
-        for name, parameter in average.named_parameters():
-            parameter.mul_(3.0 if ".pos." in name else 1.0)
-    assert not torch.allclose(average(**inputs)[0], before, atol=1e-4)
-
-
-def test_training_resumes_exactly(data: Path, tmp_path: Path) -> None:
-    common = [*flags("shaw"), "--dropout", "0.1", "--attention-dropout", "0.1"]
-    whole = support.train(data, *common, "--max-update", 6)
-    half = support.train(data, *common, "--max-update", 3, "--save-dir", tmp_path)
-    rest = support.train(data, *common, "--max-update", 6, "--save-dir", tmp_path)
-    assert half.losses + rest.losses == pytest.approx(whole.losses, rel=1e-6)
-    assert rest.trainer.get_num_updates() == 6
-    _assert_equal(rest.model.state_dict(), whole.model.state_dict())
-
-
-def _assert_equal(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
-    assert ours.keys() == theirs.keys()
-    for name, tensor in ours.items():
-        torch.testing.assert_close(tensor, theirs[name], rtol=0, atol=0, msg=name)
 
 
 @pytest.mark.parametrize(

@@ -13,19 +13,13 @@ from fairseq_posenc.core.compose import Projection
 from fairseq_posenc.core.options import option
 from fairseq_posenc.encodings import RELATIVE, Capabilities, Composition, Layer, LayerView
 from fairseq_posenc.encodings.alibi import Alibi, AlibiOptions
-from fairseq_posenc.encodings.diet import DietAbs
-from fairseq_posenc.encodings.fox import Fox
 from fairseq_posenc.encodings.huang import M2
 from fairseq_posenc.encodings.learned import Learned
 from fairseq_posenc.encodings.linformer import Linformer
-from fairseq_posenc.encodings.logn import Logn
 from fairseq_posenc.encodings.m4 import M4M
-from fairseq_posenc.encodings.pope import Pope
 from fairseq_posenc.encodings.raffel import Raffel
 from fairseq_posenc.encodings.shaw import Shaw
 from fairseq_posenc.encodings.t5 import T5, bucket
-from fairseq_posenc.encodings.wall import Wall
-from fairseq_posenc.ops import shifting
 from fairseq_posenc.positions import Positions
 
 # -- the reference (law 1) -----------------------------------------------------------------------------
@@ -37,14 +31,6 @@ class WrongSign(Shaw):
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         flipped = replace(layer, tensors={"weight": layer.tensors["weight"].flip(-2)})
         return super().content_bias(q, k, positions, flipped)
-
-
-class WrongHead(Shaw):
-    """Gives every head the table of its neighbour."""
-
-    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        rolled = replace(layer, tensors={"weight": layer.tensors["weight"].roll(1, 0)})
-        return super().content_bias(q, k, positions, rolled)
 
 
 class ForgetsTheLayer(Shaw):
@@ -78,14 +64,6 @@ class LooksAhead(Learned):
         return super().embed(x, positions) + x.mean(1, keepdim=True)
 
 
-class ReadsLaterKeys(Shaw):
-    """Adds the sum over all keys to a logit that is not masked."""
-
-    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        first = torch.zeros(positions.key_length, dtype=q.dtype).index_fill(0, torch.tensor([0]), 1.0)
-        return super().content_bias(q, k, positions, layer) + k.sum((2, 3))[..., None, None] * first
-
-
 # -- padding, batches, empty rows (laws 3 and 4) -------------------------------------------------------
 
 
@@ -96,35 +74,11 @@ class CountsPads(Learned):
         return positions.query_columns
 
 
-class CountsFromTheEnd(Learned):
-    """Counts position ids back from the last column."""
-
-    def ids(self, positions: Positions) -> Tensor:
-        return positions.key_length - 1 - positions.query_columns
-
-
-class ReadsPads(Learned):
-    """Adds a number that grows with the length of the batch."""
-
-    def embed(self, x: Tensor, positions: Positions) -> Tensor:
-        return super().embed(x, positions) + x.sum(1, keepdim=True)
-
-
 class MixesSamples(Learned):
     """Adds the mean of the batch."""
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
         return super().embed(x, positions) + x.mean(0)
-
-
-class MasksFirst(M2):
-    """Applies the mask before it multiplies, so that an infinity is multiplied by a negative number."""
-
-    def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        masked = super().scores(q, k, positions, layer)
-        if positions.forbidden is not None:
-            masked = masked.masked_fill(positions.forbidden, float("-inf"))
-        return masked * super().scores(torch.ones_like(q), torch.ones_like(k), positions, layer)
 
 
 class AddsToAllRows(Shaw):
@@ -149,13 +103,6 @@ class BadGradient(Shaw):
         return super().content_bias(q, k, positions, layer) + 0.1 * size
 
 
-class CountsColumns(Logn):
-    """Counts the columns up to each query, also those of padding and of other documents."""
-
-    def row_factor(self, positions: Positions, layer: Layer) -> Tensor:
-        return super().row_factor(replace(positions, padding=None, documents=None), layer)
-
-
 # -- decoding and memory (laws 5 and 6) ----------------------------------------------------------------
 
 
@@ -165,13 +112,6 @@ class CountsRowsFromZero(Alibi):
     def bias(self, positions: Positions, layer: Layer) -> Tensor:
         rows, keys = torch.arange(positions.query_length), torch.arange(positions.key_length)
         return -0.1 * (rows[:, None] - keys).abs()[None, None].double()
-
-
-class CountsNewTokensOnly(Learned):
-    """Computes position ids from the number of queries, so in decoding every token has position 0."""
-
-    def ids(self, positions: Positions) -> Tensor:
-        return torch.arange(positions.query_length)
 
 
 class RemembersSamples(Shaw):
@@ -185,53 +125,6 @@ class RemembersSamples(Shaw):
         extra = torch.einsum("bhid,bhd->bhi", q, first)[..., None]
         columns = torch.arange(positions.key_length, dtype=q.dtype)
         return super().content_bias(q, k, positions, layer) + extra * columns
-
-
-class CountsNewKeys(Logn):
-    """Counts the keys of the new tokens only, as if there were no cache."""
-
-    def row_factor(self, positions: Positions, layer: Layer) -> Tensor:
-        return super().row_factor(replace(positions, key_length=positions.query_length), layer)
-
-
-class WidensTheScale(Pope):
-    """Divides by the square root of the width of the polar vectors, 2D, instead of D."""
-
-    @property
-    def scale(self) -> float | None:
-        return float((2 * self.stack.head_dim) ** -0.5)
-
-
-class FadesItself(Wall):
-    """Begins the product of the gates at the key instead of after it."""
-
-    def project_input(self, x: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        return super().project_input(x, positions, layer).roll(1, -2)
-
-
-class ForgetsEarlierGates(Fox):
-    """Sums the gates of the new tokens only, as if those of earlier tokens were not cached."""
-
-    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        gates = layer.tensors["project_input"]
-        new = torch.arange(positions.key_length) >= positions.offset
-        return super().content_bias(q, k, positions, replace(layer, tensors={"project_input": gates * new[:, None]}))
-
-
-class KeepsItsOwnGates(Fox):
-    """Keeps the gates of earlier tokens itself, where beam search does not reorder them."""
-
-    def project_input(self, x: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        gates = super().project_input(x, positions, layer)
-        kept = self.__dict__.setdefault("kept", {})
-        earlier = kept.get(layer.index, gates[:, :, :0]) if positions.offset else gates[:, :, :0]
-        if len(earlier) != len(gates):
-            earlier = earlier.repeat(2, 1, 1, 1)[: len(gates)]
-        kept[layer.index] = torch.cat([earlier, gates], 2)
-        return gates
-
-    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        return super().content_bias(q, k, positions, replace(layer, tensors={"project_input": self.kept[layer.index]}))
 
 
 class Permissive(Composition):
@@ -383,16 +276,6 @@ class ReadsItsWeight(Shaw):
         return super().content_bias(q, k, positions, own)
 
 
-class CountsItsCalls(Shaw):
-    """Gives another output at each call."""
-
-    calls = 0
-
-    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        self.calls += 1
-        return super().content_bias(q, k, positions, layer) * self.calls
-
-
 @dataclass(frozen=True)
 class SlopeOptions(AlibiOptions):
     """Define an option that is never read."""
@@ -466,21 +349,6 @@ class StaleCache(Raffel):
         return kept[size]
 
 
-class KeepsTheLongest(Raffel):
-    """Caches the bias of the longest sequence and slices it at the wrong corner."""
-
-    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        kept = self.__dict__.get("kept")
-        if kept is None or kept.shape[-1] < positions.key_length:
-            whole = Positions(positions.key_length, positions.key_length, positions.device)
-            self.kept = kept = torch.stack([self._whole(table, whole) for table in self.weight]).detach()
-        cut = kept[..., : positions.query_length, -positions.key_length :]
-        return [{"bias": bias} for bias in cut]
-
-    def _whole(self, table: Tensor, positions: Positions) -> Tensor:
-        return shifting.to_pairs(self.by_distance({"weight": table}, positions.distances), positions)
-
-
 class SharesItsWeight(Shaw):
     """Reads its table through a closure, which a copy shares with the original."""
 
@@ -502,16 +370,6 @@ class StartsDead(M4M):
         nn.init.zeros_(self.weight)
 
 
-class StartsDeadAtFirst(StartsDead):
-    """Starts with zeros when it is built, and correctly when it is initialised again."""
-
-    drawn = 0
-
-    def reset_parameters(self) -> None:
-        super(StartsDead, self).reset_parameters() if self.drawn else super().reset_parameters()
-        self.drawn += 1
-
-
 class OneHeadStartsDead(M4M):
     """The second head of each layer has a table of zeros."""
 
@@ -521,14 +379,6 @@ class OneHeadStartsDead(M4M):
     def reset_parameters(self) -> None:
         super().reset_parameters()
         nn.init.zeros_(self.weight[:, 1])
-
-
-class BothFactorsStartAtZero(DietAbs):
-    """Starts with two factors of zeros, so neither gets a gradient."""
-
-    def reset_parameters(self) -> None:
-        nn.init.zeros_(self.query)
-        nn.init.zeros_(self.key)
 
 
 class HidesWhatIsConstant(Raffel):
@@ -599,17 +449,6 @@ class ReadsByIndex(Shaw):
         return super().content_bias(q, k, positions, own)
 
 
-class LearnsUnusedTables(Shaw):
-    """Has a table for each layer of the stack, although it is not active in all of them."""
-
-    @classmethod
-    def shapes(cls, options: Any, stack: Any) -> dict[str, tuple[int, ...]]:
-        return super().shapes(options, replace(stack, layers=stack.layers + 1))
-
-    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        return [{"weight": table} for table in self.weight[:-1]]
-
-
 # -- graphs (law 18) -----------------------------------------------------------------------------------
 
 
@@ -636,14 +475,6 @@ class ShortWhenCompiled(Raffel):
         return bias if positions.key_length < 10 else bias * 2
 
 
-class SmallWhenCompiled(Raffel):
-    """Computes its bias differently for short inputs, so a model exported with a short input refuses longer inputs."""
-
-    def bias(self, positions: Positions, layer: Layer) -> Tensor:
-        bias = super().bias(positions, layer)
-        return bias if positions.query_length * positions.key_length < 100 else bias * 1.0
-
-
 class GraphForEachLength(Raffel):
     """Looks up a Python number for the length, so that torch makes a graph for each length."""
 
@@ -660,28 +491,6 @@ class ReadsColumns(Shaw):
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         return super().content_bias(q, k, replace(positions, ids=None), layer)
-
-
-class CountsTokens(Learned):
-    """Gives tokens the positions of their columns."""
-
-    def embed(self, x: Tensor, positions: Positions) -> Tensor:
-        return super().embed(x, replace(positions, ids=None))
-
-
-class ReadsTheFirstSample(Shaw):
-    """Gives all samples the positions of the first."""
-
-    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        assert positions.ids is not None
-        return super().content_bias(q, k, replace(positions, ids=positions.ids[0]), layer)
-
-
-class SlicesItsTable(Raffel):
-    """Reads the table at the distances of columns, and spreads the result over the positions."""
-
-    def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
-        return super().by_distance(tensors, torch.arange(len(distances)) - len(distances) // 2)
 
 
 class DoublesPositions(Learned):

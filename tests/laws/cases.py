@@ -194,6 +194,20 @@ def without_options(case: Case) -> bool:
     return not case.args
 
 
+def first_of_kind(case: Case) -> bool:
+    """Return whether a case is the first with its hooks that works in one direction, with default options.
+
+    This is for laws about what others do with hooks, such as compilers and compositions.
+    """
+    return case in _first_of_kinds()
+
+
+@functools.cache
+def _first_of_kinds() -> list[Case]:
+    kinds = {frozenset(case.hooks): case for case in reversed(defaults(in_one_direction))}
+    return list(kinds.values())
+
+
 def claims(case: Case) -> bool:
     """Return whether all options of a case have their defaults, or change what the encoding declares.
 

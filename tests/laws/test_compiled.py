@@ -9,7 +9,7 @@ from torch import Tensor
 from fairseq_posenc.stack import Stack
 
 from . import broken
-from .cases import Case, defaults, every, in_last_direction, in_one_direction
+from .cases import Case, every, first_of_kind, in_turn, without_options
 from .compare import assert_close
 from .scene import PAD, drawn, embedded, padded, positions_of
 
@@ -54,15 +54,9 @@ def check_in_use(case: Case, dtype: torch.dtype, tolerance: float, layers: int) 
         assert_close(run(x, positions)[0][real].double(), stack(x, positions)[0][real].double(), tolerance, "aot_eager")
 
 
-@pytest.mark.parametrize("case", defaults(in_one_direction), ids=str)
-def test_a_layer_in_training_compiles_to_one_graph(case: Case) -> None:
-    """The gradients of several layers are compiled by `make test-long`."""
+@pytest.mark.parametrize("case", in_turn(without_options, first_of_kind))
+def test_a_layer_compiles_to_one_graph(case: Case) -> None:
     check_compiled(case, layers=1)
-
-
-@pytest.mark.parametrize("case", defaults(in_last_direction), ids=str)
-def test_a_layer_in_use_compiles_to_one_graph(case: Case) -> None:
-    """Stacks of two layers are compiled below for some encodings, and by `make test-long` for all."""
     check_in_use(case, torch.float64, 1e-9, layers=1)
 
 
@@ -89,11 +83,9 @@ def test_inductor_gives_the_same(name: str) -> None:
     check_compiled(Case(name), "inductor")
 
 
-def test_an_encoding_that_looks_at_the_data_is_caught() -> None:
-    with pytest.raises(Exception, match="data-dependent"):
-        check_compiled(Case("broken", cls=broken.LooksAtData))
-
-
-def test_an_encoding_that_compiles_to_something_else_is_caught() -> None:
-    with pytest.raises(AssertionError, match="aot_eager"):
-        check_compiled(Case("broken", cls=broken.OtherWhenCompiled))
+@pytest.mark.parametrize(
+    ("cls", "words"), [(broken.LooksAtData, "data-dependent"), (broken.OtherWhenCompiled, "aot_eager")]
+)
+def test_a_graph_that_is_not_the_encoding_is_caught(cls: type, words: str) -> None:
+    with pytest.raises(Exception, match=words):
+        check_compiled(Case("broken", cls=cls))

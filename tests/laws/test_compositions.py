@@ -11,22 +11,17 @@ import torch
 
 from fairseq_posenc.attention import Projected, formula
 from fairseq_posenc.core.compose import LayerView
-from fairseq_posenc.encodings import RELATIVE, build, names, spec_of
+from fairseq_posenc.encodings import RELATIVE, build, names
 from fairseq_posenc.encodings.dape import Dape
 from fairseq_posenc.encodings.shaw import Shaw
 from fairseq_posenc.positions import Positions
 
 from . import broken
-from .cases import LENGTH_FLAG, Case, directions, works
+from .cases import LENGTH_FLAG, Case, directions, every, first_of_kind, works
 from .compare import assert_close, assert_refused, assert_same
 from .scene import Scene, attend_all, embedded, new_caches, padded, positions_of, use_path
-from .test_caches_and_copies import check_copy
-from .test_causality import check_causality
-from .test_gradients import check_gradients
-from .test_incremental import STEPS, check_incremental, check_reorder
-from .test_memory import check_memory
-from .test_padding import check_empty_rows, check_padding
-from .test_reference import check_fused, check_reference
+from .test_reference import check_reference
+from .together import check_laws
 
 ALLOWED = [
     ("learned+shaw", {}),
@@ -63,47 +58,18 @@ ALLOWED = [
     ("learned+segments-input+diet-abs-lin", {"share": "none"}),
 ]
 CASES = [Case(spec, args, causal) for spec, args in ALLOWED for causal in (False, True) if works(spec, args, causal)]
-CAUSAL = [case for case in CASES if case.causal]
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.parametrize("side", ["none", "left"])
-def test_a_composition_is_the_sum_of_its_references(case: Case, side: str) -> None:
-    for before in (0, 3):
-        check_reference(case, Scene(before=before, side=side))
-        check_fused(case, Scene(before=before, side=side))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_composition_obeys_the_laws(case: Case) -> None:
-    for side in ("left", "right"):
-        check_padding(case, side, "explicit")
-        check_empty_rows(case, side, "explicit")
-    check_gradients(case, (0, 2))
-    check_copy(case)
-    if case.capabilities.memory:
-        check_memory(case, "explicit")
-
-
-@pytest.mark.parametrize("case", CAUSAL, ids=str)
-def test_a_composition_decodes_step_by_step(case: Case) -> None:
-    check_causality(case, "auto")
-    for path in ("explicit", "auto"):
-        check_incremental(case, STEPS["in chunks"], "left", path)
-        check_reorder(case, path)
+    check_laws(case, *(Scene(before=before, side=side) for before in (0, 3) for side in ("none", "left")))
 
 
 def pairs() -> list[Any]:
     """Return all pairs of encodings. `make test` tries one pair for each pair of kinds, which have the same hooks."""
-    kind = {
-        name: (frozenset(Case(spec_of(name), {}, directions(name)[-1]).hooks), *directions(name)) for name in names()
-    }
-    first: dict[Any, tuple[str, str]] = {}
-    for one, other in itertools.permutations(names(), 2):
-        first.setdefault((kind[one], kind[other]), (one, other))
-    now = set(first.values())
+    first = {case.name for case in every(first_of_kind)}
     return [
-        pytest.param(pair, id="+".join(pair), marks=[] if pair in now else [pytest.mark.long])
+        pytest.param(pair, id="+".join(pair), marks=[] if first.issuperset(pair) else [pytest.mark.long])
         for pair in itertools.permutations(names(), 2)
     ]
 
@@ -118,33 +84,6 @@ def test_every_pair_equals_its_reference_or_is_refused_by_name(pair: tuple[str, 
         assert_refused(lambda: build(case.spec, None, case.shape()), "--pos-enc", *pair)
         return
     check_reference(case, Scene(before=2, side="left", layers=1))  # CASES have two layers
-
-
-@pytest.mark.parametrize(
-    ("spec", "args", "words"),
-    [
-        ("m2+m2", "", ["m2 twice"]),
-        ("m1+m2", "", ["both replace the product of query and key"]),
-        ("m3+m4m", "", ["both replace the product of query and key"]),
-        ("xl+m4m", "", ["m4m replaces the product of query and key, which xl needs"]),
-        ("learned+learned", "", ["learned twice"]),
-        ("rope+m2", "", ["m2", "replaces the product", "rope"]),
-        ("rope+pope", "", ["rope", "pope", "both rotate the keys"]),
-        ("rope+xpos", "", ["rope", "xpos", "both rotate the keys"]),
-        ("m2+t5", "content_scale=one", ["t5", "scale", "m2", "replaces"]),
-        ("rope+t5", "content_scale=one", ["t5", "scale", "rope", "changes"]),
-        ("rope+xl", "", ["rope", "xl", "both change"]),
-        ("dape", "", ["dape adapts the bias of another", "no other encoding in the same layer; write alibi+dape"]),
-        ("rope+dape", "", ["dape adapts the bias", "rope adds none; write"]),
-        ("alibi+shaw+dape", "", ["dape adapts biases that do not", "the term of shaw depends on it"]),
-        ("linformer+logn", "", ["linformer", "compresses the keys", "logn"]),
-        ("linformer+dape", "", ["linformer", "compresses the keys", "dape"]),
-    ],
-)
-def test_what_cannot_be_composed_is_refused_with_the_reason(spec: str, args: str, words: list[str]) -> None:
-    assert_refused(lambda: build(spec, args, Case("none").shape()), *words)
-    turned = "+".join(reversed(spec.split("+")))
-    assert_refused(lambda: build(turned, args, Case("none").shape()), *words)
 
 
 def test_an_adaptation_of_the_wrong_terms_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

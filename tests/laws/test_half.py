@@ -18,7 +18,7 @@ from fairseq_posenc.stack import Stack
 
 from .cases import Case, directions, every, in_turn, options_once, without_options
 from .compare import assert_close, assert_finite
-from .scene import drawn, embedded, on_device, padded, positions_of, use_path
+from .scene import drawn, embedded, normal, on_device, padded, positions_of, use_path
 
 #: Length, and widths of heads. Beyond 256, squares of distances are too large for float16, and bfloat16 cannot
 #: distinguish some columns. One stack of every encoding has heads as wide as BERT's. Options and the other direction
@@ -30,6 +30,9 @@ LENGTH_OF_SUMS = 384
 SHORT = 32
 #: Tolerances relative to the largest number: a few rounding errors.
 LOOSE = {torch.float16: 0.02, torch.bfloat16: 0.12}
+#: Largest rms of the difference of gradients, relative to their rms: those of CoPE jump where a count passes a whole
+#: number.
+GRADIENTS = {torch.float16: 0.1, torch.bfloat16: 0.4}
 #: Tolerance relative to the largest number: three rounding errors of bfloat16.
 SUMMED = 0.012
 
@@ -89,12 +92,24 @@ def small(case: Case, length: int = LENGTH, *, narrow: bool = False) -> Stack:
 
 
 class Expected:
-    """Hold the stack of a case and its outputs in float32."""
+    """Hold the stack of a case, and its outputs and gradients in float32."""
 
     def __init__(self, case: Case) -> None:
         self.stack = small(case)
-        with torch.no_grad():
-            self.output = forward(self.stack, torch.float32)
+        output = forward(self.stack, torch.float32)
+        self.output, self.gradients = output.detach(), gradients(self.stack, output)
+
+
+def gradients(stack: Stack, output: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Return the gradients of the tables and of the projections, each as one vector."""
+    direction = normal(*output.shape, generator=torch.Generator().manual_seed(1)).float()
+    stack.zero_grad()
+    (output.float() * direction).sum().backward()
+    found: dict[str, list[torch.Tensor]] = {"tables": [], "projections": []}
+    for name, p in stack.named_parameters():
+        if p.grad is not None and (name.startswith("pos.") or "self_attn." in name):
+            found["tables" if name.startswith("pos.") else "projections"].append(p.grad.flatten().double())
+    return {kind: torch.cat(parts) for kind, parts in found.items() if parts}
 
 
 @pytest.fixture(scope="module")
@@ -120,9 +135,11 @@ def check_half(reference: Expected, dtype: torch.dtype, *, autocast: bool, path:
     assert_close(output.float(), reference.output, LOOSE[dtype], "half precision")
     if path == "explicit":
         assert seen == {torch.float32}, f"logits and softmax in {seen}"
-        output.float().square().mean().backward()
-        for name, parameter in half.named_parameters():
-            assert_finite(torch.zeros(()) if parameter.grad is None else parameter.grad, f"gradient of {name}")
+        for kind, actual in gradients(half, output).items():
+            expected = reference.gradients[kind]
+            assert_finite(actual, f"gradients of {kind}")
+            drift = float((actual - expected).square().mean().sqrt() / expected.square().mean().sqrt())
+            assert drift <= GRADIENTS[dtype], f"the gradients of {kind} drift by {drift:.2g}"
 
 
 def hook_outputs(stack: Stack) -> list[torch.Tensor]:

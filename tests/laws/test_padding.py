@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 
@@ -15,7 +17,7 @@ ROUNDING = 1e-12
 
 
 def check_padding(case: Case, side: str, path: str) -> None:
-    """Check that each sample of a batch gives the same output alone, with padding on either side."""
+    """Check that each sample of a batch gives the same output alone, without padding or with padding on either side."""
     stack = Scene(queries=9).stack(case)
     tokens = padded(LENGTHS, 8, side)
     together = run(stack, tokens, path)
@@ -23,15 +25,6 @@ def check_padding(case: Case, side: str, path: str) -> None:
         real = sample.ne(PAD)
         alone = run(stack, sample[real][None], path)[0]
         assert_close(row[real], alone, ROUNDING, f"a sample of {len(alone)} tokens")
-
-
-def check_batch(case: Case, path: str) -> None:
-    """Check that each sample of a batch without padding gives the same output alone."""
-    stack = Scene().stack(case)
-    tokens = padded([6, 6, 6], 6)
-    together = run(stack, tokens, path)
-    for sample, row in zip(tokens, together, strict=True):
-        assert_close(row, run(stack, sample[None], path)[0], ROUNDING, "a sample")
 
 
 def check_empty_rows(case: Case, side: str, path: str) -> None:
@@ -57,21 +50,13 @@ def check_empty_rows(case: Case, side: str, path: str) -> None:
             assert_finite(torch.zeros(()) if gradient is None else gradient, f"gradient of {name}")
 
 
-@pytest.mark.parametrize("side", ["right", "left"])
 @pytest.mark.parametrize("case", in_turn(now=without_options))
-def test_a_sample_is_the_same_alone_and_in_a_padded_batch(case: Case, side: str) -> None:
-    for path in PATHS:
+def test_a_sample_is_the_same_alone_and_in_a_batch(case: Case) -> None:
+    for side, path in itertools.product(("none", "right", "left"), PATHS):
         check_padding(case, side, path)
 
 
 @pytest.mark.parametrize("case", in_turn(now=without_options))
-def test_a_sample_is_the_same_alone_and_in_a_batch(case: Case) -> None:
-    for path in PATHS:
-        check_batch(case, path)
-
-
-@pytest.mark.parametrize("side", ["right", "left"])
-@pytest.mark.parametrize("case", in_turn(now=without_options))
-def test_a_row_that_sees_nothing_gives_zeros(case: Case, side: str) -> None:
-    for path in PATHS:
+def test_a_row_that_sees_nothing_gives_zeros(case: Case) -> None:
+    for side, path in itertools.product(("right", "left"), PATHS):
         check_empty_rows(case, side, path)

@@ -13,18 +13,12 @@ from fairseq_posenc.encodings import build, specs
 from fairseq_posenc.encodings.building import with_defaults
 from fairseq_posenc.stack import Stack
 
-from . import broken
 from .cases import Case, scheduled
 from .compare import assert_close, assert_refused, assert_same, differ
 from .scene import Scene, attend_all, drawn, embedded, new_caches, padded, positions_of, use_path
-from .test_caches_and_copies import check_copy
-from .test_causality import check_causality
-from .test_compiled import check_in_use
-from .test_gradients import check_gradients, check_stack_flag
-from .test_incremental import STEPS, check_incremental, check_reorder
-from .test_memory import check_memory
-from .test_padding import check_empty_rows, check_padding
+from .test_gradients import check_gradients
 from .test_reference import check_fused, check_reference
+from .together import check_laws
 
 #: The encoding is active in the first and the last of three layers. The last layer has number 3, but rank 2.
 SCHEDULE, LAYERS = "1:3", 3
@@ -100,21 +94,7 @@ def test_only_the_layers_of_the_schedule_have_tables(case: Case) -> None:
 
 @pytest.mark.parametrize("case", COMPOSED, ids=str)
 def test_members_of_different_layers_obey_the_laws(case: Case) -> None:
-    scene = Scene(before=2, side="left")
-    check_reference(case, scene)
-    check_padding(case, "left", "auto")
-    check_empty_rows(case, "right", "explicit")
-    check_stack_flag(case)
-    check_copy(case)
-    if case.causal:
-        check_causality(case, "auto")
-        check_incremental(case, STEPS["in chunks"], "left", "auto")
-        check_reorder(case, "explicit")
-        check_memory(case, "auto")
-
-
-def test_a_stack_in_half_precision_compiles_to_one_graph() -> None:
-    check_in_use(Case("rope+t5", {"rope.layers": "1", "t5.layers": "2"}), torch.bfloat16, 0.1, layers=2)
+    check_laws(case, Scene(before=2, side="left"))
 
 
 def test_raw_keys_are_cached_only_in_layers_with_both_hooks() -> None:
@@ -149,13 +129,6 @@ def test_lfhc_divides_by_the_number_of_the_layer_in_the_stack() -> None:
 # -- broken variants -----------------------------------------------------------------------------------
 
 
-def test_a_table_of_a_layer_outside_of_the_schedule_is_caught() -> None:
-    case = Case("broken", {"layers": SCHEDULE, "share": "none"}, cls=broken.LearnsUnusedTables)
-    (member,) = case.encoding(case.shape(layers=LAYERS)).members.values()
-    everywhere = Case("shaw", {"share": "none"}).encoding(case.shape(layers=2))
-    assert member.weight.numel() > sum(parameter.numel() for parameter in everywhere.parameters())
-
-
 # -- values of the option ------------------------------------------------------------------------------
 
 MEANINGS = [
@@ -177,38 +150,6 @@ def test_the_option_names_layers(text: str | None, layers: int, meaning: tuple[i
     assert numbers(text, layers) == meaning
 
 
-REFUSED = [
-    ("0", "layer 0 does not exist"),
-    ("0-3", "layer 0 does not exist"),
-    ("4:7", "layer 7 does not exist; the stack has the layers 1 to 6"),
-    ("5-1000000000000", "layer 1000000000000 does not exist"),
-    ("2:2", "names layer 2 twice"),
-    ("1-4:3", "names layer 3 twice"),
-    ("4-1", "the range 4-1 must lead from a lower to a higher number"),
-    ("3-3", "the range 3-3"),
-    *(
-        (text, "must be numbers of layers")
-        for text in ("", ":", "1:", "1--4", "-4", "1-", "1.5", "every", "every-", "x")
-    ),
-    *((text, "must be numbers of layers") for text in ("every-2-3", "every-2:1", "skip-every-2", "True", "[1, 2]")),
-    ("every-0", "at least 2"),
-    ("every-1", "at least 2"),
-    ("every-1-skip", "at least 2"),
-    ("every-7", "names no layer, because the stack has only 6 layers"),
-    ("every-7-skip", "skips no layer"),
-]
-
-
-@pytest.mark.parametrize(("text", "words"), REFUSED)
-def test_a_wrong_schedule_is_refused(text: str, words: str) -> None:
-    shape = Case("rope").shape(layers=6)
-    assert_refused(lambda: build("rope", {"layers": text}, shape), "--pos-enc-args", "rope", f"layers={text}", words)
-
-
-def test_layers_with_commas_are_refused_with_the_right_spelling() -> None:
-    assert_refused(lambda: build("rope", "layers=4,8", Case("rope").shape(layers=9)), "'8'", "layers=4:8:12")
-
-
 @pytest.mark.parametrize("name", [spec for spec in specs() if "+" not in spec and spec not in WITH_SCHEDULE])
 def test_an_encoding_that_does_not_act_in_layers_has_no_schedule(name: str) -> None:
     shape = Case(name).shape()
@@ -227,12 +168,6 @@ def test_conflicts_count_only_where_layers_overlap() -> None:
     assert_refused(lambda: build("rope+m4m", "rope.layers=1-3", shape), "m4m", "rope")
 
 
-def test_the_layers_of_one_member_must_be_named() -> None:
-    shape = Case("rope").shape()
-    assert_refused(lambda: build("rope+t5", "layers=2", shape), "rope.layers or t5.layers")
-    assert_refused(lambda: build("learned+t5", "learned.layers=2,t5.layers=1", shape), "learned", "at the input")
-
-
 def test_a_method_can_occur_twice_in_different_layers() -> None:
     shape = Case("t5").shape(layers=4)
     args = "t5.layers=every-4-skip,t5-2.layers=every-4,t5-2.buckets=8"
@@ -241,26 +176,6 @@ def test_a_method_can_occur_twice_in_different_layers() -> None:
     assert shapes == {"t5.weight": (1, 2, 32), "t5-2.weight": (1, 2, 8)}
     assert [list(built.layer(index).members) for index in (1, 2, 3, 4)] == [["t5"]] * 3 + [["t5-2"]]
     assert build(built.name, args, shape).name == "t5+t5-2"
-
-
-NAMES = [
-    ("rope+rope", "", ["rope twice", "call the second one rope-2"]),
-    ("rope+rope-2", "", ["rope and rope-2 are both active in layer 1", "rope.layers", "rope_2.layers"]),
-    ("rope+rope-2", "rope.layers=1,rope-2.layers=1-2", ["both active in layer 1"]),
-    ("learned+learned-2", "", ["learned and learned-2 both add vectors at the input"]),
-    ("rope-2", "", ["rope-2 must be called rope, because it is rope number 1"]),
-    ("rope-2+rope", "", ["rope-2 must be called rope,"]),
-    ("rope+rope-3", "", ["rope-3 must be called rope-2, because it is rope number 2"]),
-    ("rope+rope-02", "", ["must be called rope-2,"]),
-    ("shawn+shawn-2", "", ["unknown position encoding 'shawn'"]),
-    ("rope+rope-2", "base=10,rope.layers=1,rope-2.layers=2", ["rope.base or rope-2.base"]),
-    ("rope+rope-2", "rope-2.bas=10", ["there is no option rope_2.bas", "did you mean base?"]),
-]
-
-
-@pytest.mark.parametrize(("spec", "args", "words"), NAMES)
-def test_members_of_one_kind_are_numbered_and_do_not_overlap(spec: str, args: str, words: list[str]) -> None:
-    assert_refused(lambda: build(spec, args, Case("rope").shape()), *words)
 
 
 def test_defaults_of_an_encoding_hold_for_all_members_of_its_kind() -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from fairseq_posenc.core import factors, tables
-from fairseq_posenc.encodings import Layer, deberta, segments, t5, tupe, xl
+from fairseq_posenc.encodings import Layer, deberta, deberta_original, segments, t5, tupe, xl
 from fairseq_posenc.encodings.raffel import Raffel
 from fairseq_posenc.positions import Positions, _derived
 
@@ -72,9 +72,11 @@ KEPT_IN_DECODING = [
     (Case("diet-abs", causal=True), factors.FactoredBias, "_product"),
     (Case("t5", causal=True), t5, "bucket"),
     (Case("deberta", causal=True), deberta.PaperDeberta, "project"),
+    (Case("deberta", {"form": "original"}, causal=True), deberta_original.OriginalDeberta, "project"),
     (Case("tupe", causal=True), tupe.Tupe, "_product"),
     (Case("tupe", {"share": "layer-wise"}, causal=True), tupe.Tupe, "_product"),
     (Case("xl", causal=True), xl.XL, "_projected"),
+    (Case("gcdf", causal=True), xl.XL, "_projected"),
 ]
 
 

@@ -57,15 +57,10 @@ def check_unusual(case: Case, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("case", in_turn(options_once, without_options))
-def test_a_batch_may_be_empty(case: Case, path: str, training: bool) -> None:
-    check_empty_batch(case, path, training)
-
-
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("case", in_turn(options_once, without_options))
-def test_types_and_strides_change_nothing(case: Case, path: str) -> None:
+def test_empty_batches_other_types_and_strides_change_nothing(case: Case, path: str) -> None:
+    for training in (False, True):
+        check_empty_batch(case, path, training)
     check_unusual(case, path)
 
 

@@ -20,15 +20,11 @@ from fairseq_posenc.positions import Positions
 from .cases import Case, defaults
 from .compare import assert_close, assert_refused
 from .scene import PAD, Scene, attend_all, drawn, embedded, new_caches, padded, positions_of, use_path
-from .test_causality import check_causality
 from .test_compiled import check_in_use
 from .test_exported import check_exported
-from .test_gradients import check_gradients, check_stack_flag
 from .test_graphs import MOST, check_graphs
-from .test_incremental import STEPS, check_incremental, check_reorder
-from .test_memory import check_memory
-from .test_padding import check_empty_rows, check_padding
 from .test_reference import check_fused, check_reference
+from .together import check_laws
 
 WINDOW = 3
 
@@ -76,21 +72,7 @@ PATTERNS = [
 
 @pytest.mark.parametrize("case", PATTERNS, ids=str)
 def test_patterns_of_windows_obey_the_laws(case: Case, blocks: None) -> None:
-    for scene in (Scene(queries=14, side="left"), Scene(queries=7, before=7, side="right", span=5)):
-        check_reference(case, scene)
-    check_fused(case, Scene(queries=14, side="left"))
-    for side in ("left", "right"):
-        check_padding(case, side, "auto")
-        check_empty_rows(case, side, "explicit")
-    check_gradients(case, (0, 1))
-    check_stack_flag(case)
-    if case.causal:
-        check_causality(case, "auto")
-        check_incremental(case, STEPS["in chunks"], "left", "auto")
-        check_incremental(case, STEPS["token by token"], "none", "explicit")
-        check_reorder(case, "explicit")
-    if case.capabilities.memory:
-        check_memory(case, "auto")
+    check_laws(case, Scene(queries=14, side="left"), Scene(queries=7, before=7, side="right", span=5))
 
 
 @pytest.mark.parametrize("case", PATTERNS, ids=str)
@@ -219,23 +201,6 @@ def test_blocks_without_their_first_keys_are_caught(monkeypatch: pytest.MonkeyPa
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------
-
-REFUSED = [
-    ("rope", "window=16", True, ["window=16 has no effect", "16 tokens"]),
-    ("rope", "window=30", False, ["window=30 has no effect", "16 tokens"]),
-    ("learned", "window=4", True, ["write +none[window=4] after"]),
-    ("rope+alibi", "rope.window=4,alibi.window=5", True, ["rope has window=4 and alibi has window=5"]),
-    ("linformer", "window=4", False, ["window=4 does not work with linformer"]),
-    ("rope+logn", "rope.window=4,logn.form=llama4,logn.interval=5", True, ["logn", "window=4", "at most 4 keys"]),
-    ("rope+logn", "rope.window=4,logn.form=llama4,logn.interval=6", False, ["logn", "window=4", "at most 5 keys"]),
-    ("rope+logn", "rope.window=1", True, ["logn", "window=1", "only its own key"]),
-    ("rope", "window=0", True, ["window=0 must be from 1"]),
-]
-
-
-@pytest.mark.parametrize(("spec", "args", "causal", "words"), REFUSED)
-def test_windows_without_effect_or_sense_are_refused(spec: str, args: str, causal: bool, words: list[str]) -> None:
-    assert_refused(lambda: build(spec, args, Case(spec, causal=causal).shape()), *words)
 
 
 def test_a_window_is_compared_with_the_longest_sequence_if_positions_are_drawn() -> None:

@@ -1,4 +1,4 @@
-"""Compare the probabilities of copied and generated words with the formula."""
+"""Compare the probabilities of copied and generated words with the formulas of both copy mechanisms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import support_questions as q
 from fairseq.dataclass.configs import GenerationConfig
 from support_questions import probabilities
 
-from fairseq_posenc.models.copying import MECHANISMS, Copied, CopyNet, first_places, log_probs, target_log_probs
+from fairseq_posenc.models.copying import MECHANISMS, Copied, CopyNet, log_probs, target_log_probs
 
 
 @pytest.fixture(scope="module")
@@ -57,36 +57,6 @@ def copied_of(scores: Tensor, gate: Tensor, source: Tensor, padding: Tensor) -> 
     return Copied(places, gate, source, E)
 
 
-def literal(logits: Tensor, scores: Tensor, gate: Tensor, source: Tensor, padding: Tensor) -> Tensor:
-    """Compute p = g p_vocab + (1 - g) scatter(copy attention), number by number."""
-    rows = []
-    for b in range(B):
-        for t in range(T):
-            g = torch.sigmoid(gate[b, t])
-            real = [s for s in range(S) if not padding[b, s]]
-            weights = dict(zip(real, scores[b, t, real].softmax(-1), strict=True))
-            spoken = logits[b, t].softmax(-1)
-            for word in range(E):
-                p = g * spoken[word] if word < V else torch.zeros((), dtype=g.dtype)
-                for s in real:
-                    p = p + (1 - g) * weights[s] * (source[b, s] == word)
-                rows.append(p)
-    return torch.stack(rows).view(B, T, E)
-
-
-def test_probabilities_are_those_of_the_formula_with_their_gradients() -> None:
-    mine, theirs = case(), case()
-    actual = log_probs(mine[0], copied_of(*mine[1:])).exp()
-    expected = literal(*theirs)
-    torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(actual.sum(-1), torch.ones(B, T, dtype=actual.dtype), rtol=1e-12, atol=1e-12)
-    weights = torch.randn(B, T, E, dtype=actual.dtype, generator=torch.Generator().manual_seed(3))
-    for ours in (actual, expected):
-        (ours * weights).sum().backward()
-    for ours, other in zip(mine[:3], theirs[:3], strict=True):
-        torch.testing.assert_close(ours.grad, other.grad, rtol=1e-10, atol=1e-12)
-
-
 def test_targets_alone_have_the_same_probabilities_and_gradients() -> None:
     mine, theirs = case(), case()
     source = mine[3]
@@ -121,86 +91,11 @@ def test_logs_of_tiny_probabilities_are_exact_in_float32() -> None:
     assert all(tensor.grad is not None and tensor.grad.isfinite().all() for tensor in single[:3])
 
 
-def test_repeated_words_have_the_place_of_the_first() -> None:
-    source = torch.tensor([[5, 3, 5, 1, 3, 5], [2, 2, 2, 2, 9, 2]])
-    assert first_places(source).tolist() == [[0, 1, 0, 3, 1, 0], [0, 0, 0, 0, 4, 0]]
-
-
-# -- CopyNet ----------------------------------------------------------------------------------------------
-
-
-def copynet_case() -> tuple[CopyNet, Tensor, Tensor, Tensor, Tensor]:
-    """Return CopyNet in float64 with random weights, decoder states, logits, encoder states and source tokens."""
-    random = torch.Generator().manual_seed(4)
-    copier = CopyNet(5).double()
-    copier.key.weight.data = torch.randn(5, 5, generator=random).double()
-    decoded, logits, encoded = (torch.randn(B, *shape, generator=random).double() for shape in ((T, 5), (T, V), (S, 5)))
-    for tensor in (decoded, logits, encoded):
-        tensor.requires_grad_()
-    return copier, decoded, logits, encoded, case()[3]
-
-
-def literal_copynet(copier: CopyNet, decoded: Tensor, logits: Tensor, encoded: Tensor, source: Tensor) -> Tensor:
-    """Compute equations 4 to 8 of Gu et al. 2016, number by number."""
-    rows = []
-    for b in range(B):
-        places = [s for s in range(S) if source[b, s] != q.PAD]
-        for t in range(T):
-            generate = [logits[b, t, word].exp() for word in range(V)]
-            copy = {s: ((copier.key.weight @ encoded[b, s]).tanh() @ decoded[b, t]).exp() for s in places}
-            z = sum(generate) + sum(copy.values())
-            for word in range(E):
-                p = generate[word] / z if word < V else torch.zeros_like(z)
-                rows.append(p + sum(copy[s] / z for s in places if source[b, s] == word))
-    return torch.stack(rows).view(B, T, E)
-
-
-def test_copynet_by_hand() -> None:
-    """A word adds its places 2 and 3 to its logit, an unknown word has its place only, and padding has nothing."""
-    copier = CopyNet(2)
-    copier.key.weight.data = torch.eye(2)
-    scores = torch.tensor([2.0, 1.0, 3.0, 100.0]).log()  # of the word 1, the unknown word 3, the word 1, padding
-    encoded = torch.stack([(scores / 10).atanh(), torch.zeros(4)], 1)[None]
-    source, padding = torch.tensor([[1, 3, 1, 0]]), torch.tensor([[False, False, False, True]])
-    logits = torch.tensor([[[1.0, 2.0, 3.0]]]).log()
-    copied = copier(torch.tensor([[[10.0, 0.0]]]), logits, encoded, padding, source, 4)
-    expected = torch.tensor([1, 2 + 2 + 3, 3, 1]) / 12
-    torch.testing.assert_close(log_probs(logits, copied)[0, 0].exp(), expected)
-    each = [target_log_probs(logits, copied, torch.tensor([[word]])).exp().item() for word in range(4)]
-    assert each == pytest.approx(expected.tolist())
-    assert torch.sigmoid(-copied.gate).item() == pytest.approx(6 / 12)  # the probability of copying
-
-
-def test_copynet_is_that_of_gu_et_al_with_its_gradients() -> None:
-    mine, theirs = copynet_case(), copynet_case()
-    copier, decoded, logits, encoded, source = mine
-    copied = copier(decoded, logits, encoded, source.eq(q.PAD), source, E)
-    actual, expected = log_probs(logits, copied).exp(), literal_copynet(*theirs)
-    torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
-    targets = source[:, [4, 3, 6, 8]]
-    of_targets = target_log_probs(logits, copied, targets).exp()
-    torch.testing.assert_close(of_targets, expected.gather(2, targets[..., None])[..., 0], rtol=1e-12, atol=1e-12)
-    weights = torch.randn(B, T, E, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
-    for probs in (actual, expected):
-        (probs * weights).sum().backward()
-    pairs = zip((copier.key.weight, *mine[1:4]), (theirs[0].key.weight, *theirs[1:4]), strict=True)
-    for ours, other in pairs:
-        torch.testing.assert_close(ours.grad, other.grad, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_logits_are_summed_in_float32(dtype: torch.dtype) -> None:
-    copier, decoded, logits, encoded, _ = copynet_case()
-    scores = copier.scores(decoded, encoded).float()
-    halves = logits.to(dtype)
-    expected = halves.double().logsumexp(-1) - scores.double().logsumexp(-1)
-    torch.testing.assert_close(copier.gates(decoded, halves, scores).double(), expected, rtol=1e-6, atol=1e-6)
-
-
 # -- the model --------------------------------------------------------------------------------------------
 
 
 def test_the_model_mixes_by_the_formula(both: tuple[Any, Any], batch: dict[str, Any]) -> None:
+    """p = g p_vocab + (1 - g) scatter(copy attention); CopyNet's g is that of equations 4 to 8 of Gu et al. 2016."""
     model = both[0]
     inputs = batch["net_input"]
     encoded = model.encoder(inputs["src_tokens"], None, inputs["src_segments"])

@@ -125,12 +125,6 @@ def test_what_is_made_anew_differs_between_seeds(scene: Scene) -> None:
     assert not torch.allclose(once, other)
 
 
-@pytest.mark.parametrize("name", ["learned", "m4m", "tupe", "diet-abs", "xl"])
-def test_any_encoding_takes_segments_per_head(scene: Scene, name: str) -> None:
-    model, _ = scene.built("RTE", scene.model(name), "--segments", "head")
-    assert model.encoder.sentence_encoder.pos.name == f"{name}+segments"
-
-
 def config(name: str, args: str | None = None) -> ModelConfig:
     return ModelConfig(layers=1, dim=8, ffn=8, heads=2, max_length=16, vocabulary=20, pos_enc=name, pos_enc_args=args)
 
@@ -143,14 +137,6 @@ def test_options_of_the_pretrained_model_hold_beside_segments() -> None:
     assert encoding(own, None, "clip=8", "none") == ("shaw", "shaw.clip=8,shaw.share=none")
     assert encoding(own, "rope", None, "head") == ("rope+segments", None)
     assert encoding(config("learned+segments-input"), None, None, "input")[0] == "learned+segments-input"
-
-
-def test_options_may_stand_in_brackets() -> None:
-    own = config("shaw[clip=4,share=none]")
-    assert encoding(own, "shaw[clip=8]", None, "none") == encoding(own, None, "clip=8", "none")
-    assert encoding(own, "m4[clip=3]", "m4.share=none", "head") == ("m4+segments", "m4.clip=3,m4.share=none")
-    with pytest.raises(ValueError, match="--pos-enc and --pos-enc-args both set the option clip of m4"):
-        encoding(own, "m4[clip=3]", "clip=4", "input")
 
 
 def test_segments_per_head_are_shared_as_diets_tables_are() -> None:
@@ -189,15 +175,6 @@ def test_without_a_pretrained_model_there_is_none(scene: Scene) -> None:
     at = words.index("--pretrained")
     with pytest.raises(ValueError, match="--arch posenc_roberta_pretrained needs --pretrained"):
         support.built_of(words[:at] + words[at + 2 :], seed=1)
-
-
-def test_another_tokenizers_model_is_refused(scene: Scene, tmp_path: Path) -> None:
-    other = tmp_path / "bert"
-    shutil.copytree(scene.bert, other)
-    text = (other / "vocab.txt").read_text()
-    (other / "vocab.txt").write_text(text.replace("w1\nw2\n", "w2\nw1\n"))
-    with pytest.raises(CheckpointError, match=r"the piece is 'w1', but in .* it is 'w2'"):
-        scene.built("RTE", other)
 
 
 def test_a_runs_pieces_are_found_where_the_run_lies(scene: Scene, tmp_path: Path) -> None:

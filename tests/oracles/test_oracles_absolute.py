@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from oracle_ways import both_dtypes, oracle
+from oracle_ways import oracle
 from torch import Tensor, nn
 
 from fairseq_posenc.encodings import Composition, StackShape, build
@@ -23,31 +23,31 @@ all_samples = pytest.mark.parametrize("tokens", [torch.tensor(rows) for rows in 
 Pair = Callable[..., tuple[nn.Module, Composition]]
 
 
-def encoding(spec: str, args: str, dim: int, dtype: torch.dtype) -> Composition:
-    return build(spec, args, StackShape(1, 1, dim, LENGTH, causal=True)).to(dtype).eval().requires_grad_(False)
+def encoding(spec: str, args: str, dim: int) -> Composition:
+    return build(spec, args, StackShape(1, 1, dim, LENGTH, causal=True)).double().eval().requires_grad_(False)
 
 
-def ours(pos: Composition, tokens: Tensor, dim: int, dtype: torch.dtype, cached: int = 0) -> Tensor:
+def ours(pos: Composition, tokens: Tensor, dim: int, cached: int = 0) -> Tensor:
     """Return what is added to an input of zeros at the columns that are not padding."""
     positions = Positions.of_tokens(tokens, pad=PAD, causal=True, cached=cached)
-    x = torch.zeros(len(tokens), tokens.shape[1] - cached, dim, dtype=dtype)
+    x = torch.zeros(len(tokens), tokens.shape[1] - cached, dim, dtype=torch.float64)
     return pos.embed(x, positions)[tokens[:, cached:] != PAD]
 
 
-def sinusoidal(dim: int, dtype: torch.dtype, args: str = "") -> tuple[nn.Module, Composition]:
+def sinusoidal(dim: int, args: str = "") -> tuple[nn.Module, Composition]:
     module = oracle("fairseq.modules.sinusoidal_positional_embedding")
     peer = module.SinusoidalPositionalEmbedding(dim, PAD, init_size=64)
     assert peer.weights.shape == (64, dim)
-    return peer.to(dtype), encoding("sinusoidal", args or f"freq=t2t,offset={FIRST}", dim, dtype)
+    return peer.double(), encoding("sinusoidal", args or f"freq=t2t,offset={FIRST}", dim)
 
 
-def learned(dim: int, dtype: torch.dtype, first: int = FIRST) -> tuple[nn.Module, Composition]:
+def learned(dim: int, first: int = FIRST) -> tuple[nn.Module, Composition]:
     """Return fairseq's table, which has padding_idx + 1 additional rows before the first position."""
     module = oracle("fairseq.modules.learned_positional_embedding")
     torch.manual_seed(0)
-    peer = module.LearnedPositionalEmbedding(LENGTH + FIRST, dim, PAD).to(dtype).requires_grad_(False)
+    peer = module.LearnedPositionalEmbedding(LENGTH + FIRST, dim, PAD).double().requires_grad_(False)
     assert peer.max_positions == LENGTH
-    pos = encoding("learned", "", dim, dtype)
+    pos = encoding("learned", "", dim)
     pos.members["learned"].weight.copy_(peer.weight[first : first + LENGTH])
     return peer, pos
 
@@ -57,23 +57,21 @@ PAIRS = [(sinusoidal, 16, 1e-6), (sinusoidal, 15, 1e-6), (learned, 16, 0.0)]
 all_pairs = pytest.mark.parametrize(("pair", "dim", "tolerance"), PAIRS, ids=lambda x: getattr(x, "__name__", str(x)))
 
 
-@both_dtypes
 @all_pairs
 @all_samples
-def test_whole_samples(tokens: Tensor, pair: Pair, dim: int, tolerance: float, dtype: torch.dtype) -> None:
-    peer, pos = pair(dim, dtype)
+def test_whole_samples(tokens: Tensor, pair: Pair, dim: int, tolerance: float) -> None:
+    peer, pos = pair(dim)
     theirs = peer(tokens)[tokens != PAD]
-    torch.testing.assert_close(ours(pos, tokens, dim, dtype), theirs, rtol=0, atol=tolerance)
+    torch.testing.assert_close(ours(pos, tokens, dim), theirs, rtol=0, atol=tolerance)
 
 
-@both_dtypes
 @all_pairs
-def test_step_by_step(pair: Pair, dim: int, tolerance: float, dtype: torch.dtype) -> None:
-    peer, pos = pair(dim, dtype)
+def test_step_by_step(pair: Pair, dim: int, tolerance: float) -> None:
+    peer, pos = pair(dim)
     for length in range(1, LENGTH + 1):
         tokens = torch.full((2, length), 4)
         theirs = peer(tokens, incremental_state={}).expand(2, 1, -1)[:, 0]
-        found = ours(pos, tokens, dim, dtype, cached=length - 1)
+        found = ours(pos, tokens, dim, cached=length - 1)
         torch.testing.assert_close(found, theirs, rtol=0, atol=tolerance)
 
 
@@ -85,6 +83,6 @@ MISTAKES: list[tuple[Pair, str | int]] = [
 
 @pytest.mark.parametrize(("pair", "mistake"), MISTAKES)
 def test_mistakes_show(pair: Pair, mistake: str | int) -> None:
-    peer, pos = pair(16, torch.float64, mistake)
+    peer, pos = pair(16, mistake)
     tokens = torch.tensor(SAMPLES["left"])
-    assert (ours(pos, tokens, 16, torch.float64) - peer(tokens)[tokens != PAD]).abs().max() > 1e-2
+    assert (ours(pos, tokens, 16) - peer(tokens)[tokens != PAD]).abs().max() > 1e-2

@@ -8,29 +8,23 @@ from oracle_ways import (
     DIM,
     HEAD_DIM,
     HEADS,
-    KEYS,
     LAYER,
     MODELS,
+    ROUNDED,
     Mine,
     Peer,
-    Problem,
-    Way,
-    both_dtypes,
-    difference,
+    both_directions,
+    check_same,
     differs,
     oracle,
-    tolerance,
-    ways,
 )
 from torch import Tensor, nn
-
-from fairseq_posenc.encodings.deberta_original import log_bucket
 
 MODULE = MODELS + "deberta_v2.modeling_deberta_v2"
 N = 12
 
 
-def peer_of(dtype: torch.dtype, *, longest: int = N, buckets: int = -1, shared: bool = False) -> nn.Module:
+def peer_of(*, longest: int = N, buckets: int = -1, shared: bool = False) -> nn.Module:
     """Return the peer; its table is an argument, so it is stored as an attribute."""
     module = oracle(MODULE)
     config = module.DebertaV2Config(
@@ -44,11 +38,10 @@ def peer_of(dtype: torch.dtype, *, longest: int = N, buckets: int = -1, shared: 
     )
     torch.manual_seed(0)
     peer = module.DisentangledSelfAttention(config)
-    assert hasattr(peer, "pos_key_proj") != shared
     for parameter in peer.parameters():
         nn.init.normal_(parameter, std=0.2)
     peer.table = nn.Parameter(torch.randn(2 * (buckets if buckets > 0 else longest), DIM))
-    return peer.to(dtype).eval().requires_grad_(False)
+    return peer.double().eval().requires_grad_(False)
 
 
 def of_peer(peer: nn.Module) -> Peer:
@@ -62,14 +55,16 @@ def of_peer(peer: nn.Module) -> Peer:
     return run
 
 
-def content(mine: Mine, peer: nn.Module) -> Mine:
+def mine_of(peer: nn.Module, args: str) -> Mine:
+    """Return our layer with the content projections of the peer."""
+    mine = Mine("deberta", args, max_length=N)
     mine.copy(peer.query_proj, peer.key_proj, peer.value_proj)
     return mine
 
 
-def as_original(peer: nn.Module, dtype: torch.dtype, args: str = "") -> Mine:
+def as_original(peer: nn.Module, args: str = "") -> Mine:
     """Copy the rows in the peer's order and the projections of the layer."""
-    mine = content(Mine("deberta", f"form=original,{args}", dtype=dtype, max_length=N), peer)
+    mine = mine_of(peer, f"form=original,{args}")
     mine.encoding.weight.copy_(peer.table)
     if "share_att_key" not in args:
         for ours, theirs in (("key", peer.pos_key_proj), ("query", peer.pos_query_proj)):
@@ -88,30 +83,31 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("args", "sizes"), FORMS, ids=[args or "plain" for args, _ in FORMS])
-@ways()
-def test_deberta_v2_is_the_original(way: Way, args: str, sizes: dict[str, int]) -> None:
-    peer = peer_of(torch.float64, **sizes)
-    found = difference(as_original(peer, torch.float64, args), of_peer(peer), Problem.of(way, torch.float64))
-    assert found <= tolerance(torch.float64, keeps_double=False)
+@both_directions
+def test_deberta_v2_is_the_original(causal: bool, args: str, sizes: dict[str, int]) -> None:
+    peer = peer_of(**sizes)
+    check_same(as_original(peer, args), of_peer(peer), ROUNDED, causal=causal)
 
 
-@pytest.mark.parametrize("mistake", ["mirrored", "shifted by one", "terms exchanged"])
-def test_deberta_v2_tells_a_mistake(mistake: str) -> None:
-    peer = peer_of(torch.float64)
-    mine = as_original(peer, torch.float64)
-    theirs = mine.encoding
-    if mistake == "terms exchanged":
-        for part in ("weight", "bias"):
-            one, other = getattr(theirs, f"key_{part}").clone(), getattr(theirs, f"query_{part}").clone()
-            getattr(theirs, f"key_{part}").copy_(other)
-            getattr(theirs, f"query_{part}").copy_(one)
-    else:
-        table = theirs.weight.clone()
-        theirs.weight.copy_(table.flip(0) if mistake == "mirrored" else table.roll(1, 0))
-    assert differs(mine, of_peer(peer))
+def test_deberta_v2_tells_mistakes() -> None:
+    """The mistakes are a mirrored table, a shifted table, and exchanged terms."""
+    peer = peer_of()
+    mirrored, shifted, exchanged = (as_original(peer) for _ in range(3))
+    mirrored.encoding.weight.copy_(peer.table.flip(0))
+    shifted.encoding.weight.copy_(peer.table.roll(1, 0))
+    for part, (key, query) in {
+        "weight": (peer.pos_key_proj.weight, peer.pos_query_proj.weight),
+        "bias": (peer.pos_key_proj.bias, peer.pos_query_proj.bias),
+    }.items():
+        getattr(exchanged.encoding, f"key_{part}")[LAYER - 1] = query
+        getattr(exchanged.encoding, f"query_{part}")[LAYER - 1] = key
+    for mine in (mirrored, shifted, exchanged):
+        assert differs(mine, of_peer(peer))
 
 
 def test_deberta_v2_has_our_buckets() -> None:
+    from fairseq_posenc.encodings.deberta_original import log_bucket
+
     module, x = oracle(MODULE), torch.arange(-511, 512)
     for buckets, longest in ((256, 512), (8, 12), (4, 7), (64, 512)):
         inside = x[x.abs() < longest]
@@ -119,18 +115,11 @@ def test_deberta_v2_has_our_buckets() -> None:
         assert torch.equal(log_bucket(inside, buckets, longest), theirs.long())
 
 
-@both_dtypes
-@ways()
-def test_the_papers_form_is_a_case_of_deberta_v2(way: Way, dtype: torch.dtype) -> None:
-    """The first D columns of its table hold a, and every head's block of a projection is W transposed."""
-    peer = peer_of(dtype)
-    mine = content(Mine("deberta", dtype=dtype, max_length=N), peer)
-    give(mine, peer)
-    assert difference(mine, of_peer(peer), Problem.of(way, dtype)) <= tolerance(dtype, keeps_double=False)
-
-
 def give(mine: Mine, peer: nn.Module) -> None:
-    """Write our small table and matrices into the peer. Its rows run over i - j and it has one more, -n."""
+    """Write our small table and matrices into the peer. Its rows run over i - j and it has one more, -n.
+
+    The first D columns of its table hold a, and every head's block of a projection is W transposed.
+    """
     deberta = mine.encoding
     peer.table.zero_()
     peer.table[1:, :HEAD_DIM] = mine.table[0].flip(0)
@@ -140,10 +129,11 @@ def give(mine: Mine, peer: nn.Module) -> None:
         projection.weight[:, :HEAD_DIM] = matrix[LAYER - 1, 0].t().repeat(HEADS, 1)
 
 
-def test_the_papers_form_tells_exchanged_matrices() -> None:
-    peer = peer_of(torch.float64)
-    mine = content(Mine("deberta", max_length=N), peer)
+@both_directions
+def test_the_papers_form_is_a_case_of_deberta_v2(causal: bool) -> None:
+    peer = peer_of()
+    mine = mine_of(peer, "")
     give(mine, peer)
-    assert KEYS < N
+    check_same(mine, of_peer(peer), ROUNDED, causal=causal)
     mine.encoding.w_r.copy_(mine.encoding.w_t)
-    assert differs(mine, of_peer(peer))
+    assert differs(mine, of_peer(peer), causal=causal), "exchanged matrices show"

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 
 from fairseq_posenc.models.classifier import PosEncClassifier
 from fairseq_posenc.models.classifier_config import ClassifierConfig
-from fairseq_posenc.models.presets import CLASSIFIER
+from fairseq_posenc.models.presets import presets
 
 WORDS = [f"w{number}" for number in range(20)]
 
@@ -30,7 +30,9 @@ def dictionary() -> Dictionary:
 def build(pos_enc: str = "shaw", **options: Any) -> PosEncClassifier:
     """Return a tiny classifier with a head of three classes, in evaluation mode."""
     task = SimpleNamespace(source_dictionary=dictionary(), max_positions=lambda: None)
-    config = Namespace(**{**vars(ClassifierConfig()), **CLASSIFIER["tiny"], "pos_enc": pos_enc, **options})
+    config = Namespace(
+        **{**vars(ClassifierConfig()), **presets()["posenc_classifier_tiny"], "pos_enc": pos_enc, **options}
+    )
     torch.manual_seed(1)
     model = PosEncClassifier.build_model(config, task)
     model.register_classification_head("head", 3)

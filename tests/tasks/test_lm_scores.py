@@ -76,7 +76,7 @@ def test_the_smoke_preset_runs_from_text_to_table(run: Path) -> None:
         assert all(1 < row["perplexity"] < 120 for row in rows(run))
 
 
-@pytest.mark.timeout(0 if REAL else 300)
+@pytest.mark.timeout(0 if REAL else 900)
 def test_the_perplexity_is_the_plain_definition(run: Path, beginning: Path, tmp_path: Path) -> None:
     """Compare to 1e-4 with a forward pass over the prefix of each token; in a real run only rows as trained."""
     for number, row in enumerate(row for row in rows(run) if not REAL or row["memory"] == row["segment"]):

@@ -145,16 +145,6 @@ def test_items_that_are_too_long_are_counted_and_refused(
         fresh(data, flag, limit).load_dataset(split)
 
 
-def test_items_that_are_too_long_for_the_model_are_refused_too(data: Path) -> None:
-    task = fresh(data)
-    assert task.longest == (24, 10)
-    cfg = support.parse(q.words(data, "--max-source-positions", 7))
-    task.build_model(cfg.model)
-    assert task.longest == (7, 10)
-    with pytest.raises(ValueError, match="sources have more than 7 tokens"):
-        task.load_dataset("valid")
-
-
 def test_what_is_to_be_skipped_in_validation_is_told(data: Path, caplog: pytest.LogCaptureFixture) -> None:
     task = fresh(data, "--max-source-positions", 9, "--skip-invalid-size-inputs-valid-test")
     task.load_dataset("test")
@@ -183,13 +173,6 @@ def test_an_ensemble_averages_probabilities(both: tuple[Any, Any], data: Path) -
     assert log_p.shape[-1] == q.SIZE + 2
     torch.testing.assert_close(log_p.exp(), sum(singles) / 2, rtol=1e-5, atol=1e-7)
     assert len(task.inference_step(generator, models, sample)) == q.SIZES["test"]
-
-
-def test_diverse_beams_copy(both: tuple[Any, Any]) -> None:
-    """fairseq's diverse search calls `view` on the probabilities."""
-    model, task = both
-    generator = task.build_generator([model], GenerationConfig(beam=2, diversity_rate=0.5, max_len_b=6))
-    assert all(task.inference_step(generator, [model], q.batch(task)))
 
 
 def test_special_symbols_of_a_line_are_words(data: Path, tmp_path: Path) -> None:

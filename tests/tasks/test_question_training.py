@@ -23,7 +23,7 @@ from fairseq import checkpoint_utils, options
 from integration import support
 from omegaconf import OmegaConf
 
-from fairseq_posenc.compat.checkpoints import CheckpointError, safe_load
+from fairseq_posenc.compat.checkpoints import CheckpointError
 from fairseq_posenc.data import question_pieces, question_text
 
 FAST = ["--max-update", 60, "--lr", 0.005, "--max-tokens", 400]
@@ -80,10 +80,6 @@ def test_words_that_were_never_seen_are_copied_and_spelled(form: str, data: Path
     assert all(words & set(line.split()) for line in output["S"].values())
 
 
-def test_right_pads_generate_the_same(data: Path, copying: Path) -> None:
-    assert generated(data, copying, "--right-pad-source") == generated(data, copying)
-
-
 def test_without_copying_they_cannot_be(data: Path, tmp_path: Path) -> None:
     q.trained(data, *FAST, "--copy-mechanism", "none", "--save-dir", tmp_path)
     output = generated(data, tmp_path)
@@ -102,11 +98,6 @@ def test_interactive_copies_too(data: Path, copying: Path, monkeypatch: pytest.M
     hypotheses, sources = _lines(text, "H"), _lines(text, "S")
     assert [sources[i].split() for i in range(3)] == [line.replace("</s>", "").split() for line in lines]
     assert [hypotheses[i] for i in range(2)] == ["what is Zanzibar ?", "what is Popocatepetl ?"]
-
-
-def test_references_can_be_scored(data: Path, copying: Path) -> None:
-    output = generated(data, copying, "--score-reference")
-    assert output["H"] == references(data)
 
 
 def test_validation_generates_and_scores(data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -131,22 +122,10 @@ def test_validation_generates_and_scores(data: Path, monkeypatch: pytest.MonkeyP
     assert run.losses[-1] < run.losses[0] / 4
 
 
-def test_checkpoints_from_before_copynet_keep_their_gate(data: Path, tmp_path: Path) -> None:
-    """They have the option `no_copy`. Training goes on with --copy-mechanism gate only."""
-    quick, folder = ["--max-update", 1], ["--save-dir", tmp_path]
-    q.trained(data, *quick, "--copy-mechanism", "gate", *folder)
-    file = tmp_path / "checkpoint_last.pt"
-    expected = generated(data, tmp_path)
-    state = safe_load(file)
-    model = state["cfg"]["model"]
-    options = model if isinstance(model, dict) else vars(model)
-    assert options.pop("copy_mechanism") == "gate"
-    options["no_copy"] = False
-    torch.save(state, file)
-    assert generated(data, tmp_path) == expected
+def test_another_copy_mechanism_is_named(data: Path, tmp_path: Path) -> None:
+    q.trained(data, "--max-update", 1, "--copy-mechanism", "gate", "--save-dir", tmp_path)
     with pytest.raises(CheckpointError, match="--copy-mechanism is gate in the checkpoint, copynet here"):
-        q.trained(data, "--max-update", 2, *folder)
-    q.trained(data, "--max-update", 2, "--copy-mechanism", "gate", *folder)
+        q.trained(data, "--max-update", 2, "--save-dir", tmp_path)
 
 
 # -- the loss ---------------------------------------------------------------------------------------------
@@ -184,13 +163,6 @@ def test_a_loss_that_makes_no_sense_is_refused(
         q.trained(data, *arguments.split(), "--max-update", 1)
 
 
-def test_fairseqs_own_losses_do(data: Path) -> None:
-    for arguments in ("--criterion cross_entropy", "--criterion label_smoothed_cross_entropy --label-smoothing 0.1"):
-        more = ["--copy-mechanism", "none"] if "smoothing" in arguments else []
-        run = q.trained(data, *arguments.split(), *more, "--max-update", 12, "--lr", 0.003)
-        assert run.losses[-1] < run.losses[0] * 0.7
-
-
 def test_another_model_has_another_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = support.write_corpus(tmp_path / "data-bin")
     monkeypatch.chdir(tmp_path)
@@ -217,11 +189,6 @@ def broken(data: Path, folder: Path, name: str, text: str | None) -> Path:
         ("test.surface.jsonl", None, "has no test.surface.jsonl"),
         ("test.src-tgt.src.idx", None, "has no test.src-tgt.src.bin"),
         ("test.surface.jsonl", lambda lines: lines[:-1], "different numbers of items"),
-        (
-            "test.surface.jsonl",
-            lambda lines: [lines[0], "{", *lines[2:]],
-            r"surface\.jsonl:2: the line is not a JSON object",
-        ),
         (
             "test.surface.jsonl",
             lambda lines: ['{"unknown": []}', *lines[1:]],

@@ -8,13 +8,13 @@ labels, which Bokeh does not interpret as HTML.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...core.training_log import Curve, Points
+from ...core.training_log import Points
 from ..style import COLOURS
-from .runs import Entry, Losses, thinned
+from .runs import COSTS, Entry, Losses, thinned
 
 if TYPE_CHECKING:
     from bokeh.plotting import figure as Plot
@@ -28,16 +28,8 @@ SHORT = 20
 HIT_WIDTH = 14  # pixels
 #: With more points than this, names would cover each other and are left to the tooltips.
 NAMED = 12
-#: Costs by their columns in the source of a chart.
-COSTS = {
-    "minutes": "minutes of training",
-    "parameters": "parameters",
-    "speed": "training speed (per second)",
-    "step": "time of an update, relative",
-    "memory": "MB",
-}
-#: Beginning of the columns of options and settings in the source of a chart.
-NUMBER = "number "
+#: Beginning of the names of x-axes in the source of a chart, which also has columns such as `score`.
+X = "x "
 INSTALL = "the page needs the package bokeh, which is not installed. Run: pip install bokeh"
 
 
@@ -77,31 +69,21 @@ def library() -> str:
 
 def loss_charts(losses: Sequence[Losses]) -> list[Chart]:
     """Return, for each recipe, a chart of its training losses and one of its validation losses, if it logged them."""
-    kinds: dict[str, Callable[[Curve], Points]] = {
-        "training loss": lambda curve: curve.train,
-        "validation loss": lambda curve: curve.valid,
-    }
-    recipes = dict.fromkeys(item.recipe for item in losses)
-    groups = [
-        (recipe, kind, [item for item in losses if item.recipe == recipe]) for recipe in recipes for kind in kinds
-    ]
-    return [
-        _loss_chart(recipe, kind, members, kinds[kind])
-        for recipe, kind, members in groups
-        if any(kinds[kind](item.curve) for item in members)
-    ]
+    groups: dict[tuple[str, str], list[tuple[Losses, Points]]] = {}
+    for item in losses:
+        for kind, points in (("training loss", item.curve.train), ("validation loss", item.curve.valid)):
+            groups.setdefault((item.recipe, kind), []).append((item, thinned(points)))
+    return [_loss_chart(*place, curves) for place, curves in groups.items() if any(points for _, points in curves)]
 
 
-def _loss_chart(recipe: str, kind: str, losses: Sequence[Losses], of: Callable[[Curve], Points]) -> Chart:
-    from bokeh.models import ColumnDataSource
-
-    curves = [thinned(of(item.curve)) for item in losses]
+def _loss_chart(recipe: str, kind: str, curves: list[tuple[Losses, Points]]) -> Chart:
+    losses = [item for item, _ in curves]
     names = [re.sub(r"\.s(eed=)?\d+$", "", item.name) for item in losses]
     colours = _colours(names)
     order, runs = list(colours), list(dict.fromkeys(item.run for item in losses))
     data: dict[str, list[Any]] = {
-        "xs": [[x for x, _ in curve] for curve in curves],
-        "ys": [[y for _, y in curve] for curve in curves],
+        "xs": [[x for x, _ in points] for _, points in curves],
+        "ys": [[y for _, y in points] for _, points in curves],
         "name": [item.name for item in losses],
         "run": [item.run for item in losses],
         "colour": [colours[name] for name in names],
@@ -113,17 +95,18 @@ def _loss_chart(recipe: str, kind: str, losses: Sequence[Losses], of: Callable[[
     plot = _plot("updates", f"{kind} (bits)", [("training", "@name"), ("run", "@run"), ("updates", "$snap_x{0,0}")])
     plot.hover.tooltips.append(("loss", "$snap_y{0.000}"))
     plot.hover.line_policy = "nearest"
-    source, view = ColumnDataSource(data), _view(len(losses))
+    source, view = _source(data)
     plot.multi_line("xs", "ys", source=source, view=view, line_color="colour", line_dash="dash", line_width=2)
     # the mouse finds these wide, invisible lines
     plot.hover.renderers = [plot.multi_line("xs", "ys", source=source, view=view, line_width=HIT_WIDTH, line_alpha=0)]
     rows = [item.entries for item in losses]
-    short = [number for number, curve in enumerate(curves) if len(curve) <= SHORT]
-    points = [(x, y, data["colour"][number], rows[number]) for number in short for x, y in curves[number]]
-    marks = dict(zip(("x", "y", "colour"), map(list, zip(*(point[:3] for point in points), strict=True)), strict=False))
-    if points:
-        plot.scatter("x", "y", source=marks, view=_view(len(points)), color="colour", size=5)
-    return Chart(f"{recipe}: {kind}", _item(plot), [rows, rows, [point[3] for point in points]], colours)
+    short = [number for number, (_, points) in enumerate(curves) if len(points) <= SHORT]
+    places = [(number, x, y) for number in short for x, y in curves[number][1]]
+    if places:
+        own, xs, ys = zip(*places, strict=True)
+        source, view = _source({"x": xs, "y": ys, "colour": [data["colour"][number] for number in own]})
+        plot.scatter("x", "y", source=source, view=view, color="colour", size=5)
+    return Chart(f"{recipe}: {kind}", _item(plot), [rows, rows, [rows[number] for number, *_ in places]], colours)
 
 
 def cost_charts(entries: Sequence[Entry]) -> list[Chart]:
@@ -134,7 +117,7 @@ def cost_charts(entries: Sequence[Entry]) -> list[Chart]:
     shown = axes(entries)
     groups: dict[tuple[str, str, str], list[int]] = {}
     for number, entry in enumerate(entries):
-        if entry.main and any(_place(entry, name) is not None for name in shown):
+        if entry.main and entry.numbers.keys() & shown:
             groups.setdefault((entry.recipe, entry.task, entry.main.column), []).append(number)
     return [
         _cost_chart(", ".join(filter(None, (recipe, task))), column, numbers, entries, shown)
@@ -143,8 +126,8 @@ def cost_charts(entries: Sequence[Entry]) -> list[Chart]:
     ]
 
 
-def axes(entries: Iterable[Entry]) -> dict[str, str]:
-    """Return the labels of the x-axes that a reader can choose, keyed by column in the source of a chart.
+def axes(entries: Iterable[Entry]) -> list[str]:
+    """Return the labels of the x-axes that a reader can choose.
 
     They are the costs that at least one row has, and the options of encodings and settings of runs that have several
     values in one recipe.
@@ -154,21 +137,12 @@ def axes(entries: Iterable[Entry]) -> dict[str, str]:
     for entry in entries:
         for name, value in entry.numbers.items():
             values.setdefault((entry.recipe, name), set()).add(value)
-    costs = {name: text for name, text in COSTS.items() if any(_place(entry, name) is not None for entry in entries)}
-    return costs | {f"{NUMBER}{name}": name for (_, name), several in values.items() if len(several) > 1}
+    costs = [label for label in COSTS if any(label in entry.numbers for entry in entries)]
+    options = [label for (_, label), several in values.items() if len(several) > 1]
+    return list(dict.fromkeys([*costs, *options]))
 
 
-def _place(entry: Entry, name: str) -> float | None:
-    """Return the place of a row on an x-axis: a cost, an option or a setting."""
-    if name.startswith(NUMBER):
-        return entry.numbers.get(name.removeprefix(NUMBER))
-    value: float | None = getattr(entry, name)
-    return value
-
-
-def _cost_chart(
-    title: str, column: str, numbers: list[int], entries: Sequence[Entry], shown: Mapping[str, str]
-) -> Chart:
+def _cost_chart(title: str, column: str, numbers: list[int], entries: Sequence[Entry], shown: Sequence[str]) -> Chart:
     members = [entries[number] for number in numbers]
     colours = _colours([entry.encoding for entry in members])
     order = list(colours)
@@ -183,17 +157,16 @@ def _cost_chart(
         "run": [entry.run for entry in members],
         "colour": [colours[entry.encoding] for entry in members],
     }
-    for name in shown:
-        data[name] = [nan if (place := _place(entry, name)) is None else place for entry in members]
-        data[f"{name} side"] = _sides(data[name])
+    own = [label for label in shown if any(label in entry.numbers for entry in members)]
+    for label in shown:
+        data[X + label] = [entry.numbers.get(label, nan) for entry in members]
+        data[f"{X}{label} side"] = _sides(data[X + label])
     from bokeh.core.properties import field
-    from bokeh.models import ColumnDataSource
 
-    own = [name for name in shown if any(_place(entry, name) is not None for entry in members)]
-    first = own[0]
-    source, view = ColumnDataSource(data), _view(len(members))
-    plot = _plot(shown[first], column, [("encoding", "@name"), ("run", "@run"), (column, "@score{0.00}")])
-    plot.hover.tooltips += [(shown[name], f"@{{{name}}}{{0,0.[00]}}") for name in own]
+    first = X + own[0]
+    source, view = _source(data)
+    plot = _plot(own[0], column, [("encoding", "@name"), ("run", "@run"), (column, "@score{0.00}")])
+    plot.hover.tooltips += [(label, f"@{{{X}{label}}}{{0,0.[00]}}") for label in own]
     plot.segment(first, "low", first, "high", source=source, view=view, color="colour", line_width=2)
     plot.hover.renderers = [
         plot.scatter(first, "score", source=source, view=view, color="colour", marker="marker", size=10)
@@ -228,11 +201,12 @@ def _plot(x: str, y: str, tooltips: list[tuple[str, str]]) -> Plot:
     return plot
 
 
-def _view(count: int) -> Any:
-    """Return a Bokeh view that shows all `count` lines or points, until the reader filters the page."""
-    from bokeh.models import BooleanFilter, CDSView
+def _source(data: Mapping[str, Sequence[Any]]) -> tuple[Any, Any]:
+    """Return Bokeh's source of these columns, and a view that shows all of it until the reader filters the page."""
+    from bokeh.models import BooleanFilter, CDSView, ColumnDataSource
 
-    return CDSView(filter=BooleanFilter(booleans=[True] * count))
+    count = len(next(iter(data.values())))
+    return ColumnDataSource(data), CDSView(filter=BooleanFilter(booleans=[True] * count))
 
 
 def _item(plot: Plot) -> dict[str, Any]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ..results import Score
-from .runs import SHOWN, Entry, title_of
+from .runs import SHOWN, Entry
 
 
 class Cell(NamedTuple):
@@ -37,48 +36,33 @@ class Column(NamedTuple):
 def columns(entries: Iterable[Entry]) -> list[Column]:
     """Return the columns that have a value in at least one row, in the order of the table."""
     entries = list(entries)
-    scores = list(dict.fromkeys(title_of(name) for name in SHOWN))
-    every = [*FIRST, *map(_score_column, scores), *LAST]
+    every = [*FIRST, *map(_score, SHOWN), *LAST]
     return [column for column in every if any(column.cell(entry).text for entry in entries)]
 
 
-def _score(entry: Entry, title: str) -> Score | None:
-    return next((score for name, score in entry.scores.items() if title_of(name) == title), None)
-
-
-def _score_column(title: str) -> Column:
+def _score(title: str) -> Column:
     def cell(entry: Entry) -> Cell:
-        score = _score(entry, title)
-        if score is None:
-            return Cell("")
-        return Cell(f"{score.value:.4g}", score.value, score.within)
+        score = entry.scores.get(title)
+        return Cell(f"{score.value:.4g}", score.value, score.within) if score else Cell("")
 
-    return Column(
-        title,
-        f"{title}, followed by ± and half the width of its 95 % confidence interval if this width is known",
-        True,
-        cell,
-    )
+    about = f"{title}, followed by ± and half the width of its 95 % confidence interval if this width is known"
+    return Column(title, about, True, cell)
+
+
+def _number(title: str, about: str, label: str, form: str) -> Column:
+    def cell(entry: Entry) -> Cell:
+        value = entry.numbers.get(label)
+        return Cell("") if value is None else Cell(format(value, form), value)
+
+    return Column(title, about, True, cell)
 
 
 def _text(name: str) -> Callable[[Entry], Cell]:
-    return lambda entry: Cell(str(getattr(entry, name)))
-
-
-def _number(name: str, form: str) -> Callable[[Entry], Cell]:
-    def cell(entry: Entry) -> Cell:
-        value = getattr(entry, name)
-        return Cell("") if value is None else Cell(format(value, form), value)
-
-    return cell
+    return lambda entry: Cell(getattr(entry, name))
 
 
 def _seeds(entry: Entry) -> Cell:
     return Cell(str(entry.main.seeds), entry.main.seeds) if entry.main else Cell("")
-
-
-def _speed(entry: Entry) -> Cell:
-    return Cell("") if entry.speed is None else Cell(f"{entry.speed:,.0f} {entry.speed_unit}", entry.speed)
 
 
 def _commit(entry: Entry) -> Cell:
@@ -93,17 +77,10 @@ FIRST = (
 LAST = (
     Column("Seeds", "Number of training runs", True, _seeds),
     Column("Recipe", "Folder in recipes/", False, _text("recipe")),
-    Column("Task", "Task or data set, language, and length of the memory in evaluation", False, _text("task")),
-    Column("Parameters", "Number of parameters of the whole model", True, _number("parameters", ",.0f")),
-    Column("Speed", "Speed of the training", True, _speed),
-    Column(
-        "Step",
-        "Time per training update, divided by the time with the run's first encoding",
-        True,
-        _number("step", ".2f"),
-    ),
-    Column("MB", "Peak memory during translation, in MB", True, _number("memory", ",.0f")),
-    Column("Minutes", "Duration of the training, in minutes", True, _number("minutes", ".1f")),
+    Column("Task", "Task or data set, and length of the memory in evaluation", False, _text("task")),
+    _number("Parameters", "Number of parameters of the whole model", "parameters", ",.0f"),
+    _number("Words/s", "Speed of the training in words per second", "words per second in training", ",.0f"),
+    _number("Minutes", "Duration of the training, in minutes", "minutes of training", ".1f"),
     Column("Run", "Folder of the run", False, _text("run")),
     Column("Commit", "Commit of the code", False, _commit),
 )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +16,17 @@ from ..results import SCORES, ResultsError, Score, is_number, read, score
 
 #: Scores in the order of the table, the recipes' main scores first.
 SHOWN = (*SCORES, "EM", "BLEU-4", "chrF", "training loss")
-SPEEDS = {"words/s, training": "words/s", "pieces/s": "pieces/s", "tokens/s": "tokens/s"}
-MEMORY = ("MB, translation",)
-#: Scores that mean the same have one title.
-SAME = {"bleu": "BLEU"}
-#: Where a row, or else the settings of its run, names the task.
-TASK = ("task", "direction", "dataset", "corpus")
-#: What else tells the scores of a model apart, if a row has it.
-PARTS = ("language", "evaluation", "copying")
+#: Costs of a training run, with their columns in a row of results.
+COSTS = {
+    "minutes of training": "minutes",
+    "parameters": "parameters",
+    "words per second in training": "words/s, training",
+}
+#: What tells the scores of a model for a task apart, if a row has it.
+PARTS = ("evaluation", "copy mechanism")
 #: Largest PNG file that is put into the page.
 LARGEST_FIGURE = 3_000_000
 PNG = b"\x89PNG\r\n\x1a\n"
-
-
-def title_of(column: str) -> str:
-    """Return the title that the page shows for a column of scores."""
-    return SAME.get(column, column)
 
 
 @dataclass(frozen=True)
@@ -40,12 +36,9 @@ class Entry:
     Args:
         label: Encoding with its options, as `--pos-enc` takes it, or the name of another model.
         encoding, options: The two parts of the label.
-        scores: The scores, keyed by column name.
-        speed: Training speed in units of `speed_unit`.
-        memory: Peak memory in MB.
-        step: Time per training update, divided by the time with the run's first encoding.
-        numbers: The numeric options of the encoding and settings of the run.
-        command: Command of the training run.
+        scores: The scores, keyed by column name; the first is the recipe's main score.
+        numbers: The costs in `COSTS`, the numeric options of the encoding and the numeric settings of the run.
+        commit: Commit of the code.
         facts: The whole row of results.json.
     """
 
@@ -56,15 +49,8 @@ class Entry:
     encoding: str
     options: str
     scores: Mapping[str, Score]
-    parameters: float | None
-    speed: float | None
-    speed_unit: str
-    step: float | None
-    memory: float | None
-    minutes: float | None
     numbers: Mapping[str, float]
     commit: str
-    command: str
     facts: Mapping[str, Any]
 
     @property
@@ -130,69 +116,45 @@ def _names(folders: list[Path]) -> list[str]:
 
 
 def _entry(run: str, facts: Mapping[str, Any], row: Mapping[str, Any]) -> Entry:
-    recipe = facts["recipe"].removeprefix("recipes/")
     label = str(row.get("encoding") or row.get("model") or "unknown")
-    encoding, options = _parts(label)
-    speed = next((name for name in SPEEDS if is_number(row.get(name))), None)
+    settings = facts.get("settings")
+    settings = settings if isinstance(settings, dict) else {}
+    try:
+        spec = parse(label)
+        encoding, args, options = spec.name, spec.args or "", [*spec.options.values()]
+    except ValueError:  # encodings of two stacks, such as `rope/t5`, or a model without an encoding of this package
+        encoding, args, options = label, "", []
     return Entry(
         run=run,
-        recipe=recipe,
-        task=_task(facts, row),
+        recipe=facts["recipe"].removeprefix("recipes/"),
+        task=_task(settings, row),
         label=label,
         encoding=encoding,
-        options=options,
-        scores={
-            name: score(facts, row, name)._replace(column=title_of(name)) for name in SHOWN if is_number(row.get(name))
+        options=args,
+        scores={name: score(row, name) for name in SHOWN if is_number(row.get(name))},
+        numbers={
+            **_numbers(settings, *options),
+            **{label: row[name] for label, name in COSTS.items() if is_number(row.get(name))},
         },
-        parameters=_number(row.get("parameters")),
-        speed=_number(row.get(speed or "")),
-        speed_unit=SPEEDS.get(speed or "", ""),
-        step=_number(row.get("time of a step", row.get("speed_ratio"))),
-        memory=next((_number(row[name]) for name in MEMORY if is_number(row.get(name))), None),
-        minutes=_number(row.get("minutes")),
-        numbers=_numbers(facts, label),
         commit=str(row.get("commit") or facts.get("commit") or ""),
-        command=str(row.get("command") or ""),
         facts=row,
     )
 
 
-def _parts(label: str) -> tuple[str, str]:
-    """Return the encoding and the options of a label; a label that is not one encoding has no options."""
-    try:
-        spec = parse(label)
-    except ValueError:  # encodings of two stacks, such as `rope/t5`, or a model without an encoding of this package
-        return label, ""
-    return spec.name, spec.args or ""
-
-
-def _numbers(facts: Mapping[str, Any], label: str) -> dict[str, float]:
-    """Return the numeric settings of a run and the numeric options that a label sets, by their names."""
-    settings = facts.get("settings")
-    numbers = dict(settings) if isinstance(settings, dict) else {}
-    with suppress(ValueError):  # encodings of two stacks, or a model without an encoding of this package
-        for options in parse(label).options.values():
-            for name, value in options.items():
-                with suppress(ValueError):
-                    numbers[name] = float(value)
+def _numbers(settings: Mapping[str, Any], *options: Mapping[str, str]) -> dict[str, float]:
+    """Return the settings and the options that are numbers."""
+    numbers = dict(settings)
+    for name, value in (item for each in options for item in each.items()):
+        with suppress(ValueError):
+            numbers[name] = float(value)
     return {name: value for name, value in numbers.items() if is_number(value)}
 
 
-def _number(value: Any) -> float | None:
-    return value if is_number(value) else None
-
-
-def _task(facts: Mapping[str, Any], row: Mapping[str, Any]) -> str:
-    settings = facts.get("settings")
-    places = (row, settings if isinstance(settings, dict) else {})
-    names = [
-        Path(place[name]).name if name == "corpus" else place[name]  # a user's own corpus is the path of a folder
-        for place in places
-        for name in TASK
-        if place.get(name) and isinstance(place[name], str)
-    ]
-    parts = [*names[:1], *(str(row[name]) for name in PARTS if row.get(name))]
-    return ", ".join([*parts, *(f"memory {row['memory']}" for _ in "1" if is_number(row.get("memory")))])
+def _task(settings: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """Return the task or data set of a row, and what else tells the scores of a model apart."""
+    corpus = Path(str(settings.get("corpus", ""))).name  # a user's own corpus is the path of a folder
+    names = (name for name in (row.get("task"), row.get("direction"), corpus) if isinstance(name, str) and name)
+    return ", ".join([*islice(names, 1), *(str(row[part]) for part in PARTS if row.get(part))])
 
 
 def _losses(folder: Path, run: str, recipe: str, entries: list[Entry], first: int) -> Iterable[Losses]:

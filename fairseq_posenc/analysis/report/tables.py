@@ -24,7 +24,7 @@ LATEX = {
 
 
 def to_csv(entries: Sequence[Entry]) -> str:
-    """Return the table as CSV, with extra columns for the 95 % intervals and the unit of the speed."""
+    """Return the table as CSV, with extra columns for the 95 % intervals."""
     parts = [_csv_column(column, entries) for column in columns(entries)]
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -38,8 +38,6 @@ def _csv_column(column: Column, entries: Sequence[Entry]) -> dict[str, list[obje
     parts: dict[str, list[object]] = {column.title: [_csv_cell(cell) for cell in cells]}
     if any(cell.within is not None for cell in cells):
         parts[f"{column.title} ±"] = ["" if cell.within is None else float(f"{cell.within:.4g}") for cell in cells]
-    if column.title == "Speed":
-        parts["Speed unit"] = [entry.speed_unit for entry in entries]
     return parts
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...papers.reading import Figure
@@ -37,81 +37,68 @@ MODEL = "MODEL"
 #: Stands for a folder of the user with one file per book in a command.
 BOOKS = "BOOKS"
 
-#: Tables whose numbers no training gives, and what gives ours.
-NO_SCORES: Mapping[tuple[str, str], str] = {
-    ("DIET", "Table 1"): "Times on TPUs. The command `bench` measures the times of our encodings.",
-    ("DIET", "Table 7"): "Hyperparameters. The presets of the recipes have these values.",
-    ("LFHC", "Table 4"): "Hyperparameters. The presets of the recipes have these values.",
-    ("M1-M4", "Section 3.6"): "Numbers of parameters and sequences on a GPU. The command `params` counts parameters.",
-    ("M1-M4", "Section 4.3"): "Lengths of texts. recipes/finetune_squad reports those of its questions.",
-    ("M1-M4", "Table 1"): "Numbers of parameters. The command `params` counts those of our encodings.",
-    ("M4M", "Table 1"): "Numbers of parameters. The command `params` counts those of our encodings.",
-}
-PARAMETERS = "Numbers of parameters of whole models. The command `params` counts those of our encodings."
+HYPERPARAMETERS = "Hyperparameters. The presets of the recipes have these values."
+PARAMETERS = "Numbers of parameters. The command `params` counts those of our encodings."
 TWICE = "The paper prints another number for the same scores in a table of results, which the recipe shows."
 TEST_SETS = "Scores of GLUE's test sets, whose labels only GLUE's server has. The recipe writes files for the server."
+#: Tables, or columns of tables, whose numbers no training gives, and what gives ours.
+NO_SCORES: Mapping[tuple[str, ...], str] = {
+    ("DIET", "Table 1"): "Times on TPUs. `make bench` measures the times of our encodings.",
+    ("DIET", "Table 6"): "Numbers of parameters of whole models. The command `params` counts those of our encodings.",
+    ("DIET", "Table 6", "XTREME"): TWICE,
+    ("DIET", "Table 7"): HYPERPARAMETERS,
+    ("LFHC", "Table 4"): HYPERPARAMETERS,
+    ("M1-M4", "Section 3.6"): "Numbers of parameters and sequences on a GPU. The command `params` counts parameters.",
+    ("M1-M4", "Section 4.3"): "Lengths of texts. recipes/finetune_squad reports those of its questions.",
+    ("M1-M4", "Table 1"): PARAMETERS,
+    ("M4M", "Section 5.6"): TWICE,
+    ("M4M", "Table 1"): PARAMETERS,
+}
 
 
 def reason_of(figure: Figure) -> str:
     """Return why no recipe computes a number of a paper; empty if one does, or if nobody has written down why."""
-    if reason := NO_SCORES.get((figure.paper, figure.table)):
-        return reason
-    if (figure.paper, figure.table) == ("DIET", "Table 6"):
-        return TWICE if figure.column == "XTREME" else PARAMETERS
-    if (figure.paper, figure.table) == ("M4M", "Section 5.6"):
-        return TWICE
-    return TEST_SETS if figure.of_test_set else ""
+    places = (figure.paper, figure.table, figure.column), (figure.paper, figure.table)
+    reasons = (NO_SCORES[place] for place in places if place in NO_SCORES)
+    return next(reasons, TEST_SETS if figure.of_test_set else "")
 
 
 def target_of(figure: Figure) -> Target | None:
     """Return how a recipe reproduces a number of a paper; None if no recipe reproduces it."""
     if not figure.encoding or figure.value is None or reason_of(figure):
         return None
-    place = PLACES.get((figure.paper, figure.table))
-    return place(figure) if place else _fine_tuned(figure)
+    if target := PLACES.get((figure.paper, figure.table)):
+        own = {"column": figure.column, "model": MODELS.get(figure.row), "data": DATA.get(figure.column)}
+        arguments = [text.format(**own) for text in target.arguments]
+        return target._replace(task=target.task.format(**own), arguments=[*arguments, "--pos-enc", figure.encoding])
+    return _fine_tuned(figure)
 
 
 # --- models that are trained from scratch
 
-
-def _translation(figure: Figure) -> Target:
-    preset = {"Vaswani et al. (2017)": "vaswani", "Shaw et al. (2018)": "shaw", "DIET-REL": "diet-rel"}[figure.row]
-    arguments = ["--preset", f"table4-{preset}", "--direction", figure.column, "--pos-enc", figure.encoding]
-    return Target("translation_wmt18", figure.column, "BLEU", "paper", arguments)
-
-
-def _classified(figure: Figure) -> Target:
-    arguments = ["--preset", "paper", "--tasks", figure.column, "--pos-enc", figure.encoding]
-    return Target("text_classification", figure.column, "score", "paper", arguments)
-
-
-def _asked(figure: Figure) -> Target:
-    preset = {"SQuAD": "paper", "CMRC": "paper-cmrc"}[figure.column]
-    arguments = ["--preset", preset, "--encoder", MODEL, "--pos-enc", figure.encoding]
-    return Target("question_generation", figure.column, "ROUGE-L", "paper", arguments)
-
-
-def _modelled(figure: Figure) -> Target:
-    # the preset evaluates with the memories 150 and 640, and takes the best of them
-    arguments = ["--preset", "wt103", "--pos-enc", figure.encoding]
-    return Target("lm_wikitext103", f"wikitext103, {figure.column}", "perplexity", "paper", arguments)
-
-
-def _pretrained(figure: Figure) -> Target:
-    arguments = ["--preset", "m4m-unsuccessful", "--books", BOOKS, "--pos-enc", figure.encoding]
-    return Target("pretrain_mlm", "", "training loss", "paper's training loss", arguments)
-
-
-#: Functions that return the targets of the tables of models that are trained from scratch.
-PLACES: Mapping[tuple[str, str], Callable[[Figure], Target]] = {
-    ("DIET", "Table 4"): _translation,
-    ("LFHC", "Table 1"): _classified,
-    ("LFHC", "Table 5"): _classified,
-    ("LFHC", "Table 2"): _asked,
-    ("LFHC", "Table 6"): _asked,
-    ("LFHC", "Table 3"): _modelled,
-    ("LFHC", "Table 7"): _modelled,
-    ("M4M", "Section 5.2"): _pretrained,
+#: What stands for {model} and for {data} in the arguments below: parts of presets, by rows and by columns.
+MODELS = {"Vaswani et al. (2017)": "vaswani", "Shaw et al. (2018)": "shaw", "DIET-REL": "diet-rel"}
+DATA = {"SQuAD": "paper", "CMRC": "paper-cmrc"}
+_TRANSLATED = Target(
+    "translation_wmt18", "{column}", "BLEU", "paper", ["--preset", "table4-{model}", "--direction", "{column}"]
+)
+_CLASSIFIED = Target("text_classification", "{column}", "score", "paper", ["--preset", "paper", "--tasks", "{column}"])
+_ASKED = Target("question_generation", "{column}", "ROUGE-L", "paper", ["--preset", "{data}", "--encoder", MODEL])
+# The preset evaluates with the memories 150 and 640, and takes the best of them.
+_MODELLED = Target("lm_wikitext103", "wikitext103, {column}", "perplexity", "paper", ["--preset", "wt103"])
+_PRETRAINED = Target(
+    "pretrain_mlm", "", "training loss", "paper's training loss", ["--preset", "m4m-unsuccessful", "--books", BOOKS]
+)
+#: Targets of the tables of models that are trained from scratch; the encoding is added to their arguments.
+PLACES: Mapping[tuple[str, str], Target] = {
+    ("DIET", "Table 4"): _TRANSLATED,
+    ("LFHC", "Table 1"): _CLASSIFIED,
+    ("LFHC", "Table 5"): _CLASSIFIED,
+    ("LFHC", "Table 2"): _ASKED,
+    ("LFHC", "Table 6"): _ASKED,
+    ("LFHC", "Table 3"): _MODELLED,
+    ("LFHC", "Table 7"): _MODELLED,
+    ("M4M", "Section 5.2"): _PRETRAINED,
 }
 
 # --- models that are fine-tuned

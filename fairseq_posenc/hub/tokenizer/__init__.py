@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from .fit import fitted
 from .read import FORMS, Tokenizer, beside, built, read
-from .write import keep_training_files, write
+from .write import write, write_training_files
 
-__all__ = ["FORMS", "Tokenizer", "beside", "built", "fitted", "keep_training_files", "read", "write"]
+__all__ = ["FORMS", "Tokenizer", "beside", "built", "fitted", "read", "write", "write_training_files"]

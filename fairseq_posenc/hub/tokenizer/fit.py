@@ -105,13 +105,8 @@ def _check(own: Mapping[str, float], names: Sequence[str], lacking: Sequence[str
     extra = [name for name in extra if letters & set(name)]
     if len(lacking) + len(extra) <= FEW * len(own):
         return
-    differences = []
-    if lacking:
-        missing = f"{len(lacking)} of the tokenizer's {len(own)} pieces"
-        differences.append(f"the dictionary lacks {missing} ({_first(lacking)})")
-    if extra:
-        missing = f"{len(extra)} of the dictionary's {len(names)} pieces"
-        differences.append(f"the tokenizer lacks {missing} ({_first(extra)})")
+    lacks = (("dictionary", lacking, f"tokenizer's {len(own)}"), ("tokenizer", extra, f"dictionary's {len(names)}"))
+    differences = (f"the {one} lacks {len(x)} of the {other} pieces ({_first(x)})" for one, x, other in lacks if x)
     raise CheckpointError(
         f"{where} is not the tokenizer of this model: {', and '.join(differences)}. Give the tokenizer that split "
         "the model's training text, or export without a tokenizer (--tokenizer none)."
@@ -134,8 +129,7 @@ def _model(model: Mapping[str, Any], own: Mapping[str, float], names: Sequence[s
         unknown = model["unk_token"]
         fitted_model["unk_token"] = unknown if unknown in ids else ALIASES.get(unknown, "<unk>")
     if model["type"] == "BPE":
-        pairs = [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
-        fitted_model["merges"] = [pair for pair in pairs if pair[0] in ids and pair[1] in ids and "".join(pair) in ids]
+        fitted_model["merges"] = [pair for pair in model["merges"] if {*pair, "".join(pair)} <= ids.keys()]
     return fitted_model
 
 

@@ -139,8 +139,8 @@ def _wordpiece(path: Path) -> Any:
     Text is lowercased if tokenizer_config.json says so, or if there is no such file and the vocabulary has no capital
     letters.
     """
-    from tokenizers import Tokenizer as Reader
-    from tokenizers import decoders, models, normalizers, pre_tokenizers
+    from tokenizers import BertWordPieceTokenizer
+    from tokenizers.models import WordPiece
 
     pieces = read_utf8(path).rstrip("\n").split("\n")
     if "[UNK]" not in pieces or not any(piece.startswith("##") for piece in pieces):
@@ -148,12 +148,10 @@ def _wordpiece(path: Path) -> Any:
     beside = path.with_name("tokenizer_config.json")
     config = read_json(beside) if beside.is_file() else {}
     capitals = any(piece != piece.lower() for piece in pieces if not piece.startswith(("[", "<")))
-    tokenizer = Reader(models.WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(
+    tokenizer = BertWordPieceTokenizer(
         handle_chinese_chars=config.get("tokenize_chinese_chars", True),
         strip_accents=config.get("strip_accents"),
         lowercase=config.get("do_lower_case", not capitals),
     )
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.model = WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]")
     return tokenizer

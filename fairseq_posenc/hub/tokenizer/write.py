@@ -50,10 +50,8 @@ def _of_text(normalizer: dict[str, Any]) -> dict[str, Any]:
     return {theirs: normalizer[ours] for theirs, ours in names.items() if ours in normalizer}
 
 
-def keep_training_files(source: Path, contents: Tokenizer, folder: Path) -> str:
-    """Give a folder the files of a tokenizer that data-bin-scripts/prepare_corpus.py can use.
-
-    The files of the source are copied. If there are none, `encoder.json` and `vocab.bpe` are written.
+def write_training_files(source: Path, contents: Tokenizer, folder: Path) -> str:
+    """Write the files of a tokenizer that data-bin-scripts/prepare_corpus.py can use to a folder.
 
     Args:
         source: Folder of the original tokenizer.
@@ -61,18 +59,15 @@ def keep_training_files(source: Path, contents: Tokenizer, folder: Path) -> str:
     Returns:
         An empty text, or the reason why there are no such files.
     """
-    copies = {"vocab.txt": "vocab.txt", **dict(zip(*reversed(BYTE_LEVEL), strict=True))}
-    copies |= {path.name: "sentencepiece.model" for path in source.glob("*.model")}
-    for theirs, ours in copies.items():
-        if (source / theirs).is_file() and not (folder / ours).exists():
-            shutil.copyfile(source / theirs, folder / ours)
-    forms = (("vocab.txt",), ("sentencepiece.model",), BYTE_LEVEL[0])
-    if any(all((folder / name).is_file() for name in form) for form in forms):
-        return ""
-    if reason := _unlike_gpt2(contents):
+    if pieces := next(iter(sorted(source.glob("*.model"))), None):
+        shutil.copyfile(pieces, folder / "sentencepiece.model")
+    elif contents["model"]["type"] == "WordPiece":
+        built(contents).model.save(str(folder))  # vocab.txt
+    elif reason := _unlike_gpt2(contents):
         return reason
-    for written, name in zip(built(contents).model.save(str(folder)), BYTE_LEVEL[0], strict=True):
-        Path(written).rename(folder / name)
+    else:
+        for written, name in zip(built(contents).model.save(str(folder)), BYTE_LEVEL[0], strict=True):
+            Path(written).rename(folder / name)
     return ""
 
 

@@ -1,61 +1,26 @@
-"""Test language modelling with memory: resuming from checkpoints, and sums over long texts."""
+"""Test the sums of language modelling with memory: over long texts, and of words that consist of pieces."""
 
 from __future__ import annotations
 
 import logging
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from fairseq.data import Dictionary
+from fairseq.data import Dictionary, data_utils
 
 from fairseq_posenc.attention.memory import SegmentMemory
-from fairseq_posenc.data.words import marked
 from fairseq_posenc.tasks import lm_checks, lm_scores
 
-from . import lm, test_distributed
+from . import lm
 from .test_lm_task import XL, scored, validated
 
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return lm.write_corpus(tmp_path_factory.mktemp("lm") / "data-bin")
-
-
-def test_accumulation_resumes_in_the_middle_of_an_epoch(data: Path, tmp_path: Path) -> None:
-    often = [*XL, "--update-freq", 2, "--max-update", 6, "--save-dir"]
-    whole = lm.train(data, *often, tmp_path / "whole", "--save-interval-updates", 3, "--no-epoch-checkpoints")
-    (tmp_path / "rest").mkdir()
-    shutil.copy(tmp_path / "whole" / "checkpoint_1_3.pt", tmp_path / "rest" / "checkpoint_last.pt")
-    rest = lm.train(data, *often, tmp_path / "rest")
-    assert rest.losses == whole.losses[3:]
-    test_distributed.assert_same(rest.model.state_dict(), whole.model.state_dict(), rtol=0, atol=0)
-
-
-def test_folders_that_take_turns_resume_at_the_end_of_an_epoch(data: Path, tmp_path: Path) -> None:
-    """The next epoch reads the next folder, which has another length."""
-    other = tmp_path / "other"
-    shutil.copytree(data, other)
-    for end in ("bin", "idx"):
-        shutil.copy(data / f"test.{end}", other / f"train.{end}")
-    both = f"{data}:{other}"
-    whole = lm.train(both, *XL, "--max-epoch", 2, "--save-dir", tmp_path / "whole")
-    (tmp_path / "rest").mkdir()
-    shutil.copy(tmp_path / "whole" / "checkpoint1.pt", tmp_path / "rest" / "checkpoint_last.pt")
-    rest = lm.train(both, *XL, "--max-epoch", 2, "--save-dir", tmp_path / "rest")
-    assert 0 < len(rest.losses) < len(whole.losses)
-    assert rest.losses == whole.losses[-len(rest.losses) :]
-
-
-def test_streams_of_validation_name_their_own_flag(data: Path) -> None:
-    with pytest.raises(ValueError, match=r"--batch-size-valid 5000 .* Lower --batch-size-valid"):
-        lm.train(data, *XL, "--max-update", 1, "--valid-subset", "valid", "--batch-size-valid", 5000)
+EOS = 2
 
 
 def test_how_pieces_mark_words_is_remembered(tmp_path: Path) -> None:
-    """All three commands count the same words, and refuse other marks."""
+    """All three commands count the same words, and refuse other marks. Each </s> counts as a word, as in papers."""
     data = lm.write_corpus(tmp_path / "data-bin")
     lines = (data / "dict.txt").read_text().splitlines()
     pieces = [line.replace(" ", "@@ ", 1) if i % 3 == 0 else line for i, line in enumerate(lines)]
@@ -64,7 +29,9 @@ def test_how_pieces_mark_words_is_remembered(tmp_path: Path) -> None:
     lm.train(data, *XL, *save)
     last = tmp_path / "saved" / "checkpoint_last.pt"
     valid, scores = validated(data, last), scored(data, last)
-    assert scores["words"] < scores["tokens"]
+    tokens = torch.cat(list(data_utils.load_indexed_dataset(str(data / "valid"), None))).long()
+    goes_on = torch.tensor([symbol.endswith("@@") for symbol in Dictionary.load(str(data / "dict.txt")).symbols])
+    assert scores["tokens"] - scores["words"] == int((goes_on[tokens[:-1]] & tokens[1:].ne(EOS)).sum()) > 0
     assert valid["word_nll"] == pytest.approx(scores["word_nll"], abs=1e-6)
     assert valid["token_nll"] == pytest.approx(scores["token_nll"], abs=1e-6)
     with pytest.raises(ValueError, match="--subwords wordpiece: the dictionary"):
@@ -72,24 +39,15 @@ def test_how_pieces_mark_words_is_remembered(tmp_path: Path) -> None:
 
 
 def test_pieces_counted_as_words_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
-    dictionaries = {}
-    for name, form in {"sentencepiece": "\u2581{}", "wordpiece": "##{}", "gpt2": "\u0120{}", "fastbpe": "{}@@"}.items():
-        dictionaries[name] = Dictionary()
+    forms = {"sentencepiece": "\u2581{}", "wordpiece": "##{}", "gpt2": "\u0120{}", "fastbpe": "{}@@"}
+    for name, form in {"": "w{}", **forms}.items():
+        dictionary = Dictionary()
         for number in range(40):
-            dictionaries[name].add_symbol(form.format(number) if number % 2 else str(number))
-    words = Dictionary()
-    for number in range(40):
-        words.add_symbol(f"w{number}")
-    with caplog.at_level(logging.WARNING, logger="fairseq_posenc.tasks.lm_checks"):
-        lm_checks.warn_of_pieces(words)
-    assert not caplog.messages
-    for name, dictionary in dictionaries.items():
-        assert marked(dictionary.symbols) == name
+            dictionary.add_symbol(form.format(number) if number % 2 or not name else str(number))
+        caplog.clear()
         with caplog.at_level(logging.WARNING, logger="fairseq_posenc.tasks.lm_checks"):
             lm_checks.warn_of_pieces(dictionary)
-    assert [f"--subwords {name}" in message for name, message in zip(dictionaries, caplog.messages, strict=True)] == [
-        True
-    ] * 4
+        assert [f"--subwords {name}" in message for message in caplog.messages] == [True] * bool(name)
 
 
 class Scorer:

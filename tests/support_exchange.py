@@ -76,11 +76,11 @@ def close(actual: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-5)
 
 
-def cases(corpus: Any, names: Iterable[str]) -> list[tuple[list[str], str]]:
+def cases(corpus: Any, names: Iterable[str]) -> list[tuple[str, str]]:
     """Return flags and models for `exported`: one for each of these encodings, and those of flags.toml."""
+    encodings = [(f"--pos-enc {name}", "TINY") for name in names]
     others = FLAGS[corpus.__name__.rpartition(".")[2]]
-    encodings = [(["--pos-enc", name], "TINY") for name in names]
-    return encodings + [(flags.split(), model) for model, lines in others.items() for flags in lines]
+    return encodings + [(flags, model) for model, lines in others.items() for flags in lines]
 
 
 def exported(corpus: Any, data: Path, folder: Path, *arguments: Any, model: str = "TINY") -> tuple[Any, Path]:

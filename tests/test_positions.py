@@ -81,29 +81,14 @@ def test_padding_must_cover_all_columns() -> None:
         Positions(2, 3, CPU, padding=torch.zeros(1, 2, dtype=torch.bool))
 
 
-def test_derived_tensors_are_computed_once_and_need_no_gradient() -> None:
-    where = of([[5, 5, PAD], [5, 5, 5]], causal=True, boundaries=(BOS, EOS))
-    for name in ("query_columns", "distances", "delta", "key_ids", "left_padded", "allowed", "forbidden", "empty_rows"):
-        assert getattr(where, name) is getattr(where, name)
-        value = getattr(where, name)
-        assert not isinstance(value, torch.Tensor) or not value.requires_grad
-
-
 # -- from tokens ---------------------------------------------------------------------------------------
 
 
-def test_the_offset_comes_from_the_key_count() -> None:
-    where = of([[5, 6, 7, 8]], causal=True, cached=3)
-    assert (where.query_length, where.key_length, where.offset) == (1, 4, 3)
-    assert where.query_columns.tolist() == [3]
-    chunk = of([[5, 6, 7, 8, 9]], causal=True, cached=2)
-    assert chunk.query_columns.tolist() == [2, 3, 4]
-
-
-def test_memory_comes_before_the_tokens() -> None:
-    where = of([[5, 6, 7]], causal=True, memory=4)
-    assert (where.query_length, where.key_length, where.offset, where.memory) == (3, 7, 4, 4)
-    assert where.query_columns.tolist() == [4, 5, 6]
+def test_pads_in_memory_are_masked() -> None:
+    tokens, pads = torch.tensor([[5, 6], [5, 1]]), torch.tensor([[True, False], [False, False]])
+    where = Positions.of_tokens(tokens, pad=1, causal=True, memory=2, memory_padding=pads, span=3)
+    assert where.padding.tolist() == [[True, False, False, False], [False, False, False, True]]
+    assert (where.left_padded, where.span, where.key_ids.tolist()) == (True, 3, [[0, 0, 1, 2], [0, 1, 2, 2]])
 
 
 def test_memory_is_never_a_pad() -> None:

@@ -10,12 +10,18 @@ from tabulate import tabulate
 
 from fairseq_posenc.commands.params import rows
 from fairseq_posenc.core.options import describe, fill
-from fairseq_posenc.encodings import PositionEncoding, get, names, spec_of
+from fairseq_posenc.encodings import PositionEncoding, StackShape, build, get, names, spec_of
 from fairseq_posenc.encodings.building import form_of
-from fairseq_posenc.encodings.facts import acts_in_layers, constant, declared
+from fairseq_posenc.encodings.facts import acts_in_layers, declared
 
 LAYERS = "The option [`layers`](index.md#active-in-some-layers) limits the encoding to some layers."
 WINDOW = "The option [`window`](index.md#windows) limits attention in these layers to near tokens."
+#: The kinds of stacks in which a part of an encoding may be without effect.
+STACKS = {
+    "encoders with a [CLS]": StackShape(layers=1, heads=2, dim=8, max_length=8, has_cls=True),
+    "encoders without [CLS]": StackShape(layers=1, heads=2, dim=8, max_length=8),
+    "decoders": StackShape(layers=1, heads=2, dim=8, max_length=8, causal=True),
+}
 
 
 def _common(name: str) -> list[str]:
@@ -121,7 +127,7 @@ def _no_decay(name: str) -> list[str]:
 
 def _without_effect(name: str) -> list[str]:
     lines = []
-    for part, setting, stacks in constant(name):
+    for part, setting, stacks in _constant(name):
         where = ", ".join([*([f"`{setting}`"] if setting else []), *stacks])
         lines.append(f"- `{part}`" + (f" ({where})" if where else ""))
     text = (
@@ -129,3 +135,33 @@ def _without_effect(name: str) -> list[str]:
         "number, so they get no gradient:"
     )
     return ["## Parameters without effect", text, "\n".join(lines)] if lines else []
+
+
+def _constant(name: str) -> list[tuple[str, str, list[str]]]:
+    """Return the parts of an encoding that add the same number to all logits of a query, which the softmax cancels.
+
+    Returns:
+        A list of tuples (part, option, stacks). `option`, such as `form=original`, is a setting with which the encoding
+        has the part; it is empty if the encoding has the part with its default options. `stacks` lists the keys of
+        `STACKS` for which the encoding has the part; the list is empty if the encoding has the part wherever it works.
+    """
+    parts: dict[str, tuple[str, str, list[str]]] = {}
+    for setting in _settings(name):
+        built = {words: encoding for words, stack in STACKS.items() if (encoding := _built(name, setting, stack))}
+        for part in sorted({part for encoding in built.values() for part in encoding.constant_along_row}):
+            where = [words for words, encoding in built.items() if part in encoding.constant_along_row]
+            parts.setdefault(part, (part, setting, where if len(where) < len(built) else []))
+    return list(parts.values())
+
+
+def _settings(name: str) -> list[str]:
+    """Return the options to try: the defaults (an empty text), then each choice of each option."""
+    options = describe(get(name).Options)
+    return ["", *(f"{option['name']}={choice}" for option in options for choice in option["choices"])]
+
+
+def _built(name: str, setting: str, stack: StackShape) -> PositionEncoding | None:
+    try:
+        return build(spec_of(name), setting, stack).members[name]
+    except ValueError:
+        return None

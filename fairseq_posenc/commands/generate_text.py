@@ -196,8 +196,8 @@ def _texts(args: Namespace, prompts: Sequence[str]) -> Iterator[Row]:
     for number, (ids, context) in enumerate(zip(encoded, contexts, strict=True), 1):
         _check_length(model, context, len(ids), args.length)
         if count := ids.count(unknown):
-            tokens = f"prompt {number} contains tokens ({count} of {len(ids) - 1})"
-            _note(f"{tokens} that are not in {path}: they are <unk>")
+            found = f"prompt {number} contains tokens ({count} of {len(ids) - 1})"
+            _note(f"{found} that are not in {path}: they are <unk>")
     for number, (ids, context) in enumerate(zip(encoded, contexts, strict=True), 1):
         generator.manual_seed(args.seed)
         start = torch.tensor([ids] * args.samples, device=args.device)

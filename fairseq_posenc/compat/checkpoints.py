@@ -77,10 +77,6 @@ def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
         UnsafeCheckpointError: The file contains objects that could run code, or torch cannot read it as data.
         CheckpointError: The file cannot be read, or does not match its checksums.
     """
-    if options.pop("weights_only", True) is not True:
-        raise ValueError(
-            "weights_only: checkpoints can only be loaded with weights_only=True. Leave out the argument weights_only."
-        )
     torch.serialization.add_safe_globals(allowed_globals())
     name = os.fspath(file) if isinstance(file, str | os.PathLike) else getattr(file, "name", None)
     try:
@@ -141,17 +137,15 @@ def _with_all_parts(original: Callable[..., Any], path: Any, *args: Any, **kwarg
     """Name a file that holds no checkpoint of a training; fairseq raises errors such as KeyError('model')."""
     try:
         state = original(path, *args, **kwargs)
-        is_whole = isinstance(state["model"], Mapping) and (state.get("cfg") or state.get("args")) is not None
-        problem = "it has no weights or no settings"
+        if not isinstance(state["model"], Mapping) or (state.get("cfg") or state.get("args")) is None:
+            raise ValueError("it has no weights or no settings")
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        is_whole, problem = False, f"fairseq cannot read its parts ({type(error).__name__}: {error})"
-    if not is_whole:
         raise CheckpointError(
-            f"{path}: this is not a checkpoint of fairseq-train, because {problem}. Give a file that fairseq-train "
-            "wrote."
-        )
+            f"{path}: this is not a checkpoint of fairseq-train, because its parts cannot be read "
+            f"({type(error).__name__}: {error}). Give a file that fairseq-train wrote."
+        ) from error
     return state
 
 

@@ -7,7 +7,6 @@ FAIRSEQ_POSENC_DEBUG=1 shows the traceback.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import logging
 import os
 import re
@@ -78,20 +77,17 @@ def in_one_line() -> Iterator[None]:
         raise SystemExit(f"{Path(sys.argv[0]).name}: error: {visible(described(error))}") from None
 
 
-def _refuse(message: str) -> NoReturn:
-    """End the command with one line; argparse would also print the usage, which has 170 lines."""
-    print(f"{Path(sys.argv[0]).name}: error: {visible(message)}", file=sys.stderr)
-    raise SystemExit(2)
-
-
 def _without_usage(parser: argparse.ArgumentParser, message: str) -> NoReturn:
+    """End the command with one line; argparse would also print the usage, which has 170 lines."""
     known = [option.lstrip("-") for action in parser._actions for option in action.option_strings]
     # fairseq has so many flags that one of them always resembles the word a little.
     hints = (f"{flag}{suggestion(flag.lstrip('-'), known, '--', cutoff=0.6)}" for flag in unknown(message))
     hint = next((hint for hint in hints if ";" in hint), "")
     if any(flag.startswith("--pos-enc") for flag in unknown(message)):
         hint += " Only architectures whose names begin with posenc_ have the flags --pos-enc."
-    _refuse(" ".join(filter(None, (f"{with_choice(message)}.", hint.strip(), "--help lists the flags."))))
+    line = " ".join(filter(None, (f"{with_choice(message.rstrip('.'))}.", hint.strip(), "--help lists the flags.")))
+    print(f"{Path(sys.argv[0]).name}: error: {visible(line)}", file=sys.stderr)
+    raise SystemExit(2)
 
 
 # -- flags
@@ -109,13 +105,12 @@ def _as_meant(
         parser.error = partial(_without_usage, parser)
     parsed = original(parser, input_args, *args, **kwargs)
     namespace = parsed[0] if isinstance(parsed, tuple) else parsed
-    has_xla = importlib.util.find_spec("torch_xla") is not None
-    if getattr(namespace, "bf16", False) and "--tpu" not in words and not has_xla:
+    if getattr(namespace, "bf16", False) and "--tpu" not in words:
         say_once(logger, "--bf16 means bfloat16 on this device; fairseq would require a TPU")
         namespace.tpu = False
     generation.adopt_limits(namespace, words)
     if problem := generation.unknown_word_problem(namespace):
-        _refuse(problem)
+        parser.error(problem)
     return parsed
 
 

@@ -8,7 +8,6 @@ they must be literals there, too.
 from __future__ import annotations
 
 import ast
-import importlib
 import shlex
 import sys
 from collections.abc import Callable
@@ -17,8 +16,6 @@ from typing import Any
 from ..core.refusal import InputError
 from .patching import replace
 
-#: Modules that evaluate text, and that fairseq imports only when they are used. A test compares them with its source.
-_LATER = ("fairseq.data.codedataset",)
 _LONGEST = 1_000  # elements of a list that is repeated; `[0] * 9999999999` would fill the memory
 
 
@@ -27,8 +24,7 @@ def mend() -> None:
     from fairseq.data.fasta_dataset import FastaDataset
 
     replace(FastaDataset, "_build_index", _without_shell)
-    for name in _LATER:
-        importlib.import_module(name)
+    # `import fairseq` imports every module that evaluates text, which a test compares with its source.
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == "fairseq":
             vars(module)["eval"] = literal

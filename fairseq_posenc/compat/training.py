@@ -110,9 +110,9 @@ def _refuse_missing_checkpoint(cfg: Any, trainer: Any) -> None:
     paths = sorted(last.parent.glob("checkpoint*.pt"), key=lambda path: path.stat().st_mtime_ns)
     if not paths:
         return
-    if all(filecmp.cmp(paths[-1], path, shallow=False) for path in paths):
+    if not trainer.checkpoint_suffix and all(filecmp.cmp(paths[-1], path, shallow=False) for path in paths):
         logger.info(f"{last} does not exist; training continues from {paths[-1]}, the only checkpoint.")
-        cfg.restore_file = str(paths[-1])
+        cfg.restore_file, cfg.finetune_from_model = str(paths[-1]), None  # as fairseq continues from `last`
         return
     raise CheckpointError(
         f"{last} does not exist, so training would start from zero, but the folder has other checkpoints. To start "

@@ -117,6 +117,30 @@ class CachingEncoding(PositionEncoding):
         super().__init__(options, stack)
         self._cache = DecodingCache()
 
+    def of_distances(
+        self, positions: Positions, parameters: Sequence[Tensor], compute: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        """Return `compute(positions.distances)`, whose last axis has the distances.
+
+        While a model decodes, the result for more distances is kept, and this method returns a slice of it. Nothing is
+        kept if the caller gives its own positions, because their distances differ too much between batches.
+
+        Args:
+            positions: The positions of this forward pass.
+            parameters: See `DecodingCache.get`.
+            compute: Function that returns a tensor [..., N] for N distances.
+        """
+        if positions.ids is not None:
+            return compute(positions.distances)
+        value, n = self._cache.get(
+            positions.key_length,
+            parameters,
+            lambda n: compute(torch.arange(1 - n, n, device=positions.device)),
+            positions,
+            training=self.training,
+        )
+        return value[..., n - positions.key_length : n - 1 + positions.query_length]
+
 
 class GrownTables:
     """Keep tables of constants with one row per position, and compute more rows in float64 when they are needed.

@@ -97,32 +97,24 @@ class FactoredBias(SharedBias, CachingEncoding):
     # -- once per forward pass
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return the bias if all layers share it, otherwise the two factors of each layer.
+        """Return the tables of each layer, and the bias if all layers share it.
 
-        In evaluation mode, the product of the two factors is returned instead of the factors.
+        While a model decodes, the product of the two factors is added, which is then not computed in every step.
         """
-        by_layer = CachingEncoding.per_layer(self, positions)
-        shared = len(self.query) == 1
-        if positions.ids is not None:  # few pairs of positions occur, so the product of all is not computed
-            if shared:
-                give(by_layer, "bias", self.bias_of(by_layer[0], positions)[None])
-            return by_layer
-        if not shared and not self._cache.keeps((self.query, self.key), positions, training=self.training):
-            return by_layer  # each layer computes the product itself, within its activation checkpoint
-        product, _ = self._cache.get(
-            positions.key_length,
-            (self.query, self.key),
-            lambda length: self._product(self.query, self.key, length),
-            positions,
-            training=self.training,
-            limit=self.limit,
-        )
-        for tensors in by_layer:
-            del tensors["query"], tensors["key"]
-        if shared:
-            give(by_layer, "bias", self.read(product[0], positions)[None])
-        else:
+        by_layer, factors = CachingEncoding.per_layer(self, positions), (self.query, self.key)
+        # With `ids`, few pairs of positions occur, so the product of all is not computed.
+        if positions.ids is None and self._cache.keeps(factors, positions, training=self.training):
+            product, _ = self._cache.get(
+                positions.key_length,
+                factors,
+                lambda length: self._product(*factors, length),
+                positions,
+                training=self.training,
+                limit=self.limit,
+            )
             give(by_layer, "product", product)
+        if len(self.query) == 1:  # otherwise, each layer computes its bias itself, within its activation checkpoint
+            give(by_layer, "bias", self.bias_of(by_layer[0], positions)[None])
         return by_layer
 
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from ..ops import shifting
@@ -103,7 +103,10 @@ class RelativeBias(SharedBias, CachingEncoding):
 
     def parts(self, positions: Positions) -> list[dict[str, Tensor]]:
         """Return the bias of all distances if all layers share the bias, otherwise each layer's tables."""
-        return [{"vector": self._shared(positions)}] if self.same_in_all_layers else super().parts(positions)
+        if not self.same_in_all_layers:
+            return super().parts(positions)
+        by_distance = partial(self.by_distance, {name: getattr(self, name)[0] for name in self.layer_tables})
+        return [{"vector": self.of_distances(positions, [*self.learned.values(), *self.buffers()], by_distance)}]
 
     def small(self, part: Mapping[str, Tensor]) -> bool:
         return True
@@ -113,26 +116,6 @@ class RelativeBias(SharedBias, CachingEncoding):
 
     def _vector(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         return tensors["vector"] if "vector" in tensors else self.by_distance(tensors, positions.distances)
-
-    def _shared(self, positions: Positions) -> Tensor:
-        """Return the shared bias of the L distances, [1 or h, L].
-
-        In evaluation mode, the bias of all distances within N >= K columns is cached, and this method returns a slice
-        of it. Nothing is cached if the caller gives its own positions, because their distances differ too much between
-        batches.
-        """
-        shared = {name: getattr(self, name)[0] for name in self.layer_tables}
-        if positions.ids is not None:
-            return self.by_distance(shared, positions.distances)
-        depends_on = [*self.learned.values(), *self.buffers()]
-        vector, longest = self._cache.get(
-            positions.key_length,
-            depends_on,
-            lambda n: self.by_distance(shared, torch.arange(1 - n, n, device=positions.device)),
-            positions,
-            training=self.training,
-        )
-        return vector[:, longest - positions.key_length : longest - 1 + positions.query_length]
 
 
 class DistanceScalars(RelativeTable, RelativeBias):

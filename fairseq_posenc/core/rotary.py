@@ -69,12 +69,13 @@ class Rotary(PositionEncoding):
     def _turns_at(self, x: Tensor, positions: Positions) -> list[Tensor]:
         """Return the tensors of `turns` at the last T columns, to which x [B, h, T, D] belongs: [T, R/2] each.
 
-        If the caller gives its own positions, the tensors are [1 or B, 1, T, R/2].
+        If the positions differ from the columns, the tensors are [1 or B, 1, T, R/2]. If only distances count, the
+        columns serve as positions.
         """
         exact, end = torch.promote_types(x.dtype, torch.float32), positions.key_length
         tables = self._tables.get(positions.extent, self.stack.max_length, x.device, exact, self.turns)
         first = end - x.shape[2]
-        if positions.ids is None:
+        if positions.ids is None and (self.capabilities.shift_invariant or positions.in_columns):
             return [turn[first:end] for turn in tables]
         ids = positions.sample_ids[:, None, first:]
         return [nn.functional.embedding(ids, turn) for turn in tables]

@@ -50,6 +50,15 @@ def clip_option() -> Any:
     return option(None, text, between=(1, N), example=2)
 
 
+def refuse_sharing(share: str) -> None:
+    """Raise ValueError if `share` was set for a form of a method in which all layers use the same table."""
+    if share != "head-wise":
+        raise InputError(
+            f"share={share} belongs to form=paper: leave share out, because with form=original all layers use the same "
+            "table"
+        )
+
+
 def copies(share: str, stack: StackShape) -> tuple[int, int]:
     """Return how many layers and how many heads have tables of their own (1: all share a table)."""
     layers = stack.layers if share in ("none", "head-wise") else 1

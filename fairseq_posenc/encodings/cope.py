@@ -53,9 +53,6 @@ class Cope(PositionEncoding):
     )
     options: CopeOptions
 
-    def __init__(self, options: CopeOptions, stack: StackShape) -> None:
-        super().__init__(options, stack)
-
     capabilities = replace(RELATIVE, bidirectional=False)
     uses_positions = False
 

@@ -39,11 +39,7 @@ class OriginalDeberta(Deberta):
     query_bias: Tensor
 
     def __init__(self, options: DebertaOptions, stack: StackShape) -> None:
-        if options.share != "head-wise":
-            raise InputError(
-                f"share={options.share} belongs to form=paper: leave share out, because with form=original all layers "
-                "use the same table"
-            )
+        tables.refuse_sharing(options.share)
         if options.tie_wr_wt:
             raise InputError("tie_wr_wt=true belongs to form=paper: with form=original, set share_att_key=true instead")
         super().__init__(options, stack)

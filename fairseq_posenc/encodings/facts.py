@@ -1,4 +1,4 @@
-"""Say what an encoding can do: its capabilities, its size, the option `layers` and parameters without effect."""
+"""Say what an encoding can do: its capabilities, its size, and whether it takes the option `layers`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from dataclasses import asdict, replace
 
 import torch
 
-from ..core.base import PositionEncoding, StackShape
+from ..core.base import StackShape
 from ..core.compose import Composition
-from ..core.options import describe
 from ..core.syntax import NAME_FLAG, Args
-from .building import build, get, spec_of
+from .building import build, spec_of
 
 #: The size at which tables show the parameters of encodings: that of BERT-base.
 BASE = StackShape(layers=12, heads=12, dim=768, max_length=512, has_cls=True)
@@ -58,43 +57,5 @@ def on_meta(spec: str, options: Args, shape: StackShape) -> Composition | None:
     try:
         with torch.device("meta"):
             return build(spec, options, shape)
-    except ValueError:
-        return None
-
-
-#: The kinds of stacks in which a part of an encoding may be without effect.
-STACKS = {
-    "encoders with a [CLS]": StackShape(layers=1, heads=2, dim=8, max_length=8, has_cls=True),
-    "encoders without [CLS]": StackShape(layers=1, heads=2, dim=8, max_length=8),
-    "decoders": StackShape(layers=1, heads=2, dim=8, max_length=8, causal=True),
-}
-
-
-def constant(name: str) -> list[tuple[str, str, list[str]]]:
-    """Return the parts of an encoding that add the same number to all logits of a query, which the softmax cancels.
-
-    Returns:
-        A list of tuples (part, option, stacks). `option`, such as `form=original`, is a setting with which the encoding
-        has the part; it is empty if the encoding has the part with its default options. `stacks` lists the keys of
-        `STACKS` for which the encoding has the part; the list is empty if the encoding has the part wherever it works.
-    """
-    parts: dict[str, tuple[str, str, list[str]]] = {}
-    for setting in _settings(name):
-        built = {words: encoding for words, stack in STACKS.items() if (encoding := _built(name, setting, stack))}
-        for part in sorted({part for encoding in built.values() for part in encoding.constant_along_row}):
-            where = [words for words, encoding in built.items() if part in encoding.constant_along_row]
-            parts.setdefault(part, (part, setting, where if len(where) < len(built) else []))
-    return list(parts.values())
-
-
-def _settings(name: str) -> list[str]:
-    """Return the options to try: the defaults (an empty text), then each choice of each option."""
-    options = describe(get(name).Options)
-    return ["", *(f"{option['name']}={choice}" for option in options for choice in option["choices"])]
-
-
-def _built(name: str, setting: str, stack: StackShape) -> PositionEncoding | None:
-    try:
-        return build(spec_of(name), setting, stack).members[name]
     except ValueError:
         return None

@@ -96,7 +96,8 @@ class Fire(SharedBias, CachingEncoding):
         For query positions beyond T, the bias at a distance also depends on the position of the query.
         """
         if self._within_threshold(positions):
-            return [{"by_distance": vector} for vector in self._by_distances(positions)]
+            vectors = self.of_distances(positions, list(self.learned.values()), self._of_all_layers)
+            return [{"by_distance": vector} for vector in vectors.unbind(0)]
         return [{name: promoted(x) for name, x in tensors.items()} for tensors in super().parts(positions)]
 
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
@@ -114,20 +115,6 @@ class Fire(SharedBias, CachingEncoding):
             return False
         smallest = float(promoted(self.multiplier.detach()).abs().min()) * self.options.threshold
         return positions.extent - 1 <= smallest
-
-    def _by_distances(self, positions: Positions) -> tuple[Tensor, ...]:
-        """Return each layer's bias by distance, [h or 1, L], if no query is beyond T. In evaluation mode, the biases
-        are cached."""
-        if positions.ids is not None:
-            return self._of_all_layers(positions.distances).unbind(0)
-        vectors, longest = self._cache.get(
-            positions.key_length,
-            list(self.learned.values()),
-            lambda n: self._of_all_layers(torch.arange(1 - n, n, device=positions.device)),
-            positions,
-            training=self.training,
-        )
-        return vectors.narrow(-1, longest - positions.key_length, len(positions.distances)).unbind(0)
 
     def _of_all_layers(self, distances: Tensor) -> Tensor:
         """Return the biases of all layers at the given distances, [L or 1, h or 1, len(distances)]."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..core.base import Facts, StackShape
+from ..core.base import Facts
 from ..core.options import option
 from .xl import XL, XLOptions
 
@@ -49,9 +49,6 @@ class GCDF(XL):
         "number of parameters is m d^2.",
     )
     options: GCDFOptions
-
-    def __init__(self, options: GCDFOptions, stack: StackShape) -> None:
-        super().__init__(options, stack)
 
     def encode(self, p: Tensor) -> Tensor:
         dim = self.stack.dim

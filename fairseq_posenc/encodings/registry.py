@@ -41,6 +41,7 @@ ENCODINGS = {
     "logn": "logn:Logn",
     "pope": "pope:Pope",
     "wall": "wall:Wall",
+    "path": "path:Path",
 }
 
 

@@ -41,9 +41,6 @@ class Segmented(PositionEncoding):
     uses_positions = False
     name: ClassVar[str]
 
-    def __init__(self, options: Any, stack: StackShape) -> None:
-        super().__init__(options, stack)
-
     capabilities = replace(RELATIVE, causal=False, memory=False, directional=False)
 
     def check(self, positions: Positions) -> None:

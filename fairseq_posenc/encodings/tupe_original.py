@@ -39,11 +39,7 @@ class OriginalTupe(Tupe):
 
     def __init__(self, options: TupeOptions, stack: StackShape) -> None:
         super().__init__(options, stack)
-        if options.share != "head-wise":
-            raise InputError(
-                f"share={options.share} belongs to form=paper: leave share out, because with form=original all layers "
-                "use the same table"
-            )
+        tables.refuse_sharing(options.share)
 
     @classmethod
     def _check_start(cls, options: TupeOptions) -> None:

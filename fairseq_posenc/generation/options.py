@@ -31,12 +31,7 @@ class Searching(FairseqTask):
         return str(self.cfg.lenpen_form)
 
     def build_generator(
-        self,
-        models: Any,
-        args: Any,
-        seq_gen_cls: Any = None,
-        extra_gen_cls_kwargs: dict[str, Any] | None = None,
-        prefix_allowed_tokens_fn: Any = None,
+        self, models: Any, args: Any, seq_gen_cls: Any = None, extra_gen_cls_kwargs: Any = None, **more: Any
     ) -> Any:
         """Build fairseq's generator with this plugin's beam search.
 
@@ -49,15 +44,9 @@ class Searching(FairseqTask):
                 flag = f"--{name.replace('_', '-')}"
                 raise InputError(f"--lenpen-form gnmt has no effect with {flag}. Leave out one of the two flags.")
         if seq_gen_cls is None:
-            seq_gen_cls, more = self.generator_of(args)
-            extra |= more
-        return super().build_generator(
-            models,
-            args,
-            seq_gen_cls=seq_gen_cls,
-            extra_gen_cls_kwargs=extra,
-            prefix_allowed_tokens_fn=prefix_allowed_tokens_fn,
-        )
+            seq_gen_cls, arguments = self.generator_of(args)
+            extra |= arguments
+        return super().build_generator(models, args, seq_gen_cls=seq_gen_cls, extra_gen_cls_kwargs=extra, **more)
 
     def generator_of(self, args: Any) -> tuple[Any, dict[str, Any]]:
         """Return the class of the beam search (None for fairseq's choice) and its additional arguments."""

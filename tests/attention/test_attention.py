@@ -173,6 +173,17 @@ def test_nothing_is_kept_by_a_forward_pass_without_cached_tokens() -> None:
                 assert value[0] == float(weight)
 
 
+def test_an_optimizer_step_that_torch_does_not_count_is_noticed() -> None:
+    cache, weight = DecodingCache(), nn.Parameter(torch.ones(1))
+    with torch.no_grad():
+        keep(cache, weight, 3)
+    version, weight.grad = weight._version, torch.ones(1)
+    torch.optim.Adam([weight], lr=0.5, fused=True).step()
+    assert weight._version == version, "torch counts: nothing is tested"
+    with torch.no_grad():
+        assert keep(cache, weight, 3)[0].tolist() == [float(weight)] * 6
+
+
 def test_what_is_kept_grows_geometrically_and_never_beyond_the_limit() -> None:
     cache, weight = DecodingCache(), nn.Parameter(torch.ones(1))
     with torch.no_grad():

@@ -30,8 +30,6 @@ from fairseq_posenc.core.reading import NotTextError
 from fairseq_posenc.core.refusal import InputError
 from fairseq_posenc.core.writing import NoSpaceError
 
-from . import run
-
 PACKAGE = Path(compat.__file__).parents[1]
 TRANSFORMER = ["--arch", "posenc_transformer"]
 
@@ -95,30 +93,6 @@ def test_an_error_about_what_the_user_gave_is_one_line(
 def test_other_errors_keep_their_traceback(kind: type[Exception]) -> None:
     with pytest.raises(kind):
         called(raising(kind("a")))
-
-
-def test_generate_ends_in_one_line_too() -> None:
-    """fairseq-generate does not call `call_main`. A broken variant without the fix prints a traceback."""
-    code = """
-        import sys
-        import fairseq, fairseq_posenc
-        import fairseq_cli.generate as generate
-        from fairseq_cli.generate import cli_main
-        from fairseq_posenc.compat import commands
-        from fairseq_posenc.core.refusal import InputError
-        if sys.argv.pop() == "fault":
-            commands.running = lambda name: None
-        def main(cfg):
-            raise InputError("--beam 0")
-        generate.main = main
-        sys.argv = ["fairseq-generate", "data-bin"]
-        cli_main()
-    """
-    faulty, ended = run(code, "fault"), run(code, "mended")
-    assert "Traceback" in faulty.stderr
-    assert ended.returncode == 1
-    assert "Traceback" not in ended.stderr
-    assert ended.stderr.splitlines()[-1] == "fairseq-generate: error: --beam 0"
 
 
 @pytest.mark.parametrize(
@@ -210,19 +184,6 @@ def test_a_second_copy_is_refused_every_time(tmp_path: Path) -> None:
             utils.import_user_module(user_dir(copy))
         assert str(copy) in str(refusal.value)
         assert str(PACKAGE) in str(refusal.value)
-
-
-@pytest.mark.usefixtures("fresh_memo")
-def test_the_imported_copy_is_accepted_by_every_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(PACKAGE.parent)
-    (tmp_path / PACKAGE.name).symlink_to(PACKAGE)
-    with pytest.raises(ImportError, match="not globally unique"):
-        utils.import_user_module.__wrapped__(user_dir(tmp_path / PACKAGE.name))  # the fault: it is the same folder
-    clone = tmp_path / "elsewhere" / PACKAGE.name  # a clone, which contains the package
-    clone.parent.mkdir()
-    clone.symlink_to(PACKAGE.parent)
-    for path in (PACKAGE, f"{PACKAGE}/", PACKAGE.name, tmp_path / PACKAGE.name, clone):
-        utils.import_user_module(user_dir(path))
 
 
 @pytest.mark.usefixtures("fresh_memo")

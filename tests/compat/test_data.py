@@ -89,19 +89,18 @@ def test_break_mode_eos_and_length_buckets() -> None:
 # -- pairs
 
 
-def write_pairs(folder: Path, impl: str, split: str, english: int, german: int) -> None:
-    for language, count in (("en", english), ("de", german)):
-        prefix = folder / f"{split}.en-de.{language}"
-        if impl == "raw":
-            prefix.write_text("a b\n" * count, encoding="utf-8")
-            continue
-        builder = make_builder(f"{prefix}.bin", impl, len(words()))
-        for _ in range(count):
-            builder.add_item(torch.tensor([4, 5, 2], dtype=torch.int32))
-        builder.finalize(f"{prefix}.idx")
-
-
-def load_pairs(folder: Path, impl: str, **more: Any) -> LanguagePairDataset:
+def load_pairs(folder: Path, counts: list[tuple[int, int]], impl: str, **more: Any) -> LanguagePairDataset:
+    """Write corpora with these numbers of sentences in English and German, and load them as one."""
+    for number, pair in enumerate(counts):
+        for language, count in zip(("en", "de"), pair, strict=True):
+            prefix = folder / f"train{number or ''}.en-de.{language}"
+            if impl == "raw":
+                prefix.write_text("a b\n" * count, encoding="utf-8")
+                continue
+            builder = make_builder(f"{prefix}.bin", impl, len(words()))
+            for _ in range(count):
+                builder.add_item(torch.tensor([4, 5, 2], dtype=torch.int32))
+            builder.finalize(f"{prefix}.idx")
     settings = {"combine": True, "upsample_primary": 2, "left_pad_source": True, "left_pad_target": False, **more}
     settings |= {"max_source_positions": 9, "max_target_positions": 9, "dataset_impl": impl}
     return load_langpair_dataset(str(folder), "train", "en", words(), "de", words(), **settings)
@@ -110,22 +109,12 @@ def load_pairs(folder: Path, impl: str, **more: Any) -> LanguagePairDataset:
 @pytest.mark.parametrize(
     ("impl", "more"), [("mmap", {"truncate_source": True, "prepend_bos": True}), ("cached", {}), ("raw", {})]
 )
-def test_both_files_and_both_counts_are_named(impl: str, more: dict[str, Any], tmp_path: Path) -> None:
-    write_pairs(tmp_path, impl, "train", 5, 4)
-    error = rf"{tmp_path}/train.en-de.en has 5 sentences, but {tmp_path}/train.en-de.de has 4. Binarise"
-    with pytest.raises(DataError, match=error):
-        load_pairs(tmp_path, impl, **more)
-
-
-def test_each_of_several_corpora_is_compared(tmp_path: Path) -> None:
+def test_each_of_several_corpora_is_compared(impl: str, more: dict[str, Any], tmp_path: Path) -> None:
     """The totals are equal, so fairseq itself would train on pairs that are shifted by one sentence."""
-    write_pairs(tmp_path, "mmap", "train", 6, 6)
-    write_pairs(tmp_path, "mmap", "train1", 5, 5)
-    assert len(load_pairs(tmp_path, "mmap")) == 2 * 6 + 5
-    write_pairs(tmp_path, "mmap", "train1", 5, 4)
-    write_pairs(tmp_path, "mmap", "train2", 4, 5)
-    with pytest.raises(DataError, match=r"train1.en-de.en has 5 sentences, but .*train1.en-de.de has 4"):
-        load_pairs(tmp_path, "mmap")
+    assert len(load_pairs(tmp_path, [(6, 6), (5, 5)], impl, **more)) == 2 * 6 + 5
+    error = rf"{tmp_path}/train1.en-de.en has 5 sentences, but {tmp_path}/train1.en-de.de has 4. Binarise"
+    with pytest.raises(DataError, match=error):
+        load_pairs(tmp_path, [(6, 6), (5, 4), (4, 5)], impl, **more)
 
 
 # -- text
@@ -177,9 +166,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def preprocess(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
+def preprocess(folder: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "fairseq_cli.preprocess", "--user-dir", str(ROOT / "fairseq_posenc")]
-    command += ["--source-lang", "en", "--target-lang", "de", "--destdir", "out", *more]
+    command += ["--source-lang", "en", "--target-lang", "de", "--destdir", "out"]
     command += ["--trainpref", "train", "--validpref", "valid"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -187,8 +176,7 @@ def preprocess(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
 
 def test_preprocess_keeps_pairs_together(folder: Path) -> None:
     write(folder / "train.en", "\r")
-    (folder / "train.align").write_text("0-0\n" * len(SENTENCES))
-    done = preprocess(folder, "--alignfile", "train.align")
+    done = preprocess(folder)
     assert done.returncode == 0, done.stderr
     for side in ("en", "de"):
         dictionary = Dictionary.load(str(folder / "out" / f"dict.{side}.txt"))

@@ -81,7 +81,7 @@ IMPORTED = "import fairseq_posenc as pe; pe.names()"
 
 
 @pytest.mark.parametrize(
-    ("before", "folder"), [("", "package"), ("", "link"), *((IMPORTED, name) for name in ("package", "link", "clone"))]
+    ("before", "folder"), [("", "link"), (IMPORTED, "package"), (IMPORTED, "link"), (IMPORTED, "clone")]
 )
 def test_user_dir_registers_everything(before: str, folder: str, tmp_path: Path) -> None:
     """--user-dir names the package, a link to it, or the clone that contains it."""

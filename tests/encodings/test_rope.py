@@ -77,12 +77,3 @@ def test_a_fraction_is_whole_pairs(fraction: float, features: int) -> None:
 def test_speeds_by_hand(args: str, speeds: list[float]) -> None:
     actual = rope(f"base=1000,{args}", head_dim=6, n=64).speeds()
     torch.testing.assert_close(actual, torch.tensor(speeds, dtype=torch.float64), rtol=0, atol=1e-7)
-
-
-def test_a_proportion_turns_the_pairs_of_the_whole_head() -> None:
-    """Features 0 and 4 of 8 are the only pair that turns; with a fraction, features 0 and 1 turn."""
-    x = torch.ones(1, 1, 2, 8, dtype=torch.float64)
-    for args, still in (("proportion=0.25", [1, 2, 3, 5, 6, 7]), ("fraction=0.25", [2, 3, 4, 5, 6, 7])):
-        call = build_encoding("rope", f"layout=half,{args}", head_dim=8).layer(1).at(Positions(2, 2, CPU), {})
-        turned = call.project_q(x)[0, 0, 1]
-        assert [column for column in range(8) if turned[column] == 1] == still

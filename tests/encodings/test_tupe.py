@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 
 import pytest
 import torch
@@ -13,8 +12,6 @@ from torch import Tensor
 from fairseq_posenc.encodings import Composition
 from fairseq_posenc.encodings.tupe import _log_that_nothing_is_reset
 from fairseq_posenc.positions import Positions
-
-FORMS = ["form=paper", "form=original"]
 
 
 def small(args: str) -> Composition:
@@ -30,24 +27,6 @@ def position_part(pos: Composition, where: Positions) -> Tensor:
     return bias_of(pos, where).expand(-1, pos.stack.heads, -1, -1)
 
 
-@pytest.mark.parametrize("args", FORMS)
-@pytest.mark.parametrize("column", [0, 2])
-def test_cls_has_numbers_of_its_own(args: str, column: int) -> None:
-    """[CLS] has a number for its row and another for the rest of its column; other pairs do not change."""
-    pos, where = small(args), Positions(5, 5, CPU, cls_column=torch.tensor([column, column]))
-    actual = position_part(pos, where)
-    assert len(actual) == 1, "one bias for all samples"
-    others = [i for i in range(5) if i != column]
-    for head in actual[0]:
-        assert len(head[column].unique()) == 1
-        assert len(head[others, column].unique()) == 1
-        assert head[column, 0] != head[others[0], column]
-        assert len(head[others][:, others].unique()) == 16
-    beside = position_part(pos, replace(where, cls_column=torch.tensor([4 - column // 2])))
-    inner = [i for i in others if i != 4 - column // 2]
-    assert torch.equal(actual[..., inner, :][..., inner], beside[..., inner, :][..., inner])
-
-
 def test_the_originals_numbers_come_from_its_first_rows_and_spare_buckets() -> None:
     pos, where = small("form=original"), Positions(5, 5, CPU, cls_column=torch.tensor([0]))
     tupe = pos.members["tupe"]
@@ -60,18 +39,6 @@ def test_the_originals_numbers_come_from_its_first_rows_and_spare_buckets() -> N
         torch.testing.assert_close(there, expected, rtol=0, atol=1e-12)
     expected = (q[3] * k[2]).sum(-1) / 8**0.5 + tupe.scalars[:, 1]  # i = 2 sees j = 1: rows count from 1, bucket 1
     torch.testing.assert_close(actual[:, 2, 1], expected, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("args", FORMS)
-def test_left_pads_do_not_count_and_cls_follows(args: str) -> None:
-    padding = torch.tensor([[False] * 5, [True, True, False, False, False]])
-    where = Positions(5, 5, CPU, padding=padding, cls_column=torch.tensor([0, 2]))
-    pos = small(args)
-    actual = position_part(pos, where)
-    alone = position_part(pos, Positions(3, 3, CPU, cls_column=torch.tensor([0])))
-    torch.testing.assert_close(actual[1, :, 2:, 2:], alone[0], rtol=0, atol=1e-12)
-    whole = position_part(pos, Positions(5, 5, CPU, cls_column=torch.tensor([0])))
-    torch.testing.assert_close(actual[0], whole[0], rtol=0, atol=1e-12)
 
 
 def test_auto_is_off_and_says_so_once_where_there_is_no_cls(caplog: pytest.LogCaptureFixture) -> None:

@@ -11,7 +11,6 @@ import pickle
 import re
 import tempfile
 import tomllib
-import tracemalloc
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -333,29 +332,6 @@ def test_no_reader_runs_code(name: str, tmp_path: Path) -> None:
         assert not (tmp_path / "mark").exists()
 
 
-#: Bytes of memory that a reader may need for a file, besides a multiple of the size of the file.
-MEMORY = 16 << 20
-
-
-def check_memory(reader: Reader, folder: Path, content: bytes) -> None:
-    """Read a file with this content as `check` does; raise if this needs far more memory than the file has bytes."""
-    tracemalloc.start()
-    try:
-        check(reader, folder, content)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    limit = MEMORY + 200 * len(content)
-    assert peak < limit, f"{reader.file}: a file of {len(content):,} bytes needed {peak:,} bytes of memory"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", READERS)
-def test_damaged_files_need_little_memory(name: str, tmp_path: Path) -> None:
-    check(READERS[name], tmp_path, READERS[name].content)  # imports what the reader needs
-    fuzz(READERS[name], lambda content: check_memory(READERS[name], tmp_path, content), 100)
-
-
 # -- the laws can fail
 
 
@@ -367,11 +343,6 @@ def test_a_reader_that_runs_code_is_noticed(tmp_path: Path) -> None:
     trusting = careless(lambda path: pickle.loads(path.read_bytes()), "a.pkl", ValueError)
     check(trusting, tmp_path, malicious(tmp_path / "mark")["pickle"])
     assert (tmp_path / "mark").exists()
-
-
-def test_a_reader_that_needs_much_memory_is_noticed(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match=r"needed 2,4\d\d,\d{3},\d{3} bytes"):
-        check_memory(careless(np.load, "a.npy", ValueError), tmp_path, header(100_000_000) + b"1234")
 
 
 def test_a_reader_with_another_error_is_noticed(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from fairseq_posenc.compat import batches
 ENCODINGS = ("sinusoidal", "learned", "shaw", "t5", "rope", "m4", "xl", "deberta")
 WARM_UP = 3 * len(ENCODINGS)  # rounds; imports and caches of torch and fairseq grow in the first ones
 ROUNDS = int(os.environ.get("POSENC_SOAK_ROUNDS", 8 * len(ENCODINGS)))
+PATIENCE = 120  # seconds until a thread or process counts as left over
 LEAK = 8.0  # KiB per round; a round builds each model, task and data set anew, and the smallest of them is larger
 
 
@@ -54,9 +55,9 @@ class Left:
         gc.collect()
         for thread in threading.enumerate():  # those that read batches end a moment after the last batch
             if thread not in threads:
-                thread.join(10)
+                thread.join(PATIENCE)
         for child in multiprocessing.active_children():
-            child.join(10)
+            child.join(PATIENCE)
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)  # otherwise, free memory that malloc keeps would count
         process = psutil.Process()

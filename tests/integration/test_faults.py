@@ -90,16 +90,10 @@ def test_a_loss_that_is_not_finite_ends_training_with_one_line(
     assert any("detected in output of" in message for message in caplog.messages)  # fairseq names the module
 
 
-def test_the_detector_of_fairseq_fails_at_an_encoder_without_the_fix(data: Path) -> None:
+def test_the_detector_of_fairseq_fails_at_an_encoder_without_the_fix(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, task = support.built(data, "--pos-enc", "shaw")
-    (sample, *_) = support.batches(task)
-    for mended in (True, False):
-        with pytest.MonkeyPatch.context() as patch:
-            if not mended:
-                patch.setattr(NanDetector, "add_hooks", NanDetector.add_hooks.__wrapped__)
-            with NanDetector(model):
-                if mended:
-                    model(**sample["net_input"])[0].sum().backward()
-                else:
-                    with pytest.raises(StopIteration):
-                        model(**sample["net_input"])
+    monkeypatch.setattr(NanDetector, "add_hooks", NanDetector.add_hooks.__wrapped__)
+    with NanDetector(model), pytest.raises(StopIteration):
+        model(**support.batches(task)[0]["net_input"])

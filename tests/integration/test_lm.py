@@ -11,9 +11,9 @@ from torch import nn
 from fairseq_posenc.encodings import get, names, spec_of
 from fairseq_posenc.models.adaptive import OneMatrixSoftmax
 
-from . import lm, support
+from . import lm
 from .cases import in_turn, serves
-from .lm import ARCH, SIZES, STOCK, STOCK_TASK
+from .lm import ARCH, SIZES, STOCK_TASK
 
 PAD = 1
 
@@ -23,39 +23,6 @@ DECODERS = [
     for name in names()
     if serves(spec_of(name), None, causal=True) and not get(name).needs_segments
 ]
-
-
-# -- compared with stock fairseq --------------------------------------------------------------------------
-
-
-def test_sinusoidal_losses_equal_those_of_stock_fairseq(lines: Path) -> None:
-    """Both start from the same seed, because weights are drawn in the same order."""
-    positions = ["--pos-enc", "sinusoidal", "--pos-enc-args", "freq=t2t,offset=2"]
-    ours = lm.train(lines, *positions, "--max-update", 20, task=STOCK_TASK)
-    theirs = lm.train(lines, "--max-update", 20, task=STOCK_TASK, model=STOCK)
-    assert len(ours.losses) == 20
-    assert ours.losses == pytest.approx(theirs.losses, rel=1e-4)
-    assert ours.losses[-1] < ours.losses[0] - 0.3
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        ["--decoder-normalize-before"],
-        "--adaptive-softmax-cutoff 10,20 --adaptive-input --adaptive-input-cutoff 10,20 --tie-adaptive-weights".split(),
-    ],
-    ids=["pre-LN", "adaptive"],
-)
-def test_learned_positions_are_those_of_stock_fairseq(lines: Path, more: list[str]) -> None:
-    """Names, weights and logits are the same, and the numbers of parameters except for unused rows."""
-    ours, task = lm.built(lines, "--pos-enc", "learned", *more, task=STOCK_TASK)
-    theirs, _ = lm.built(lines, "--decoder-learned-pos", *more, model=STOCK, task=STOCK_TASK)
-    theirs.load_state_dict(support.stock_state(ours, "decoder"))
-    assert support.parameters(theirs) - support.parameters(ours) == (PAD + 1) * 16
-    for batch in support.batches(task, "valid", size=8, longest=lm.SEGMENT):
-        real = batch["target"].ne(PAD)
-        probs = [model.get_normalized_probs(model(**batch["net_input"]), True)[real] for model in (ours, theirs)]
-        torch.testing.assert_close(*probs, rtol=1e-5, atol=1e-5)
 
 
 # -- every encoding ---------------------------------------------------------------------------------------

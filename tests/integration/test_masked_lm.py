@@ -12,9 +12,9 @@ from fairseq_posenc.encodings import names, spec_of
 from fairseq_posenc.models.masked_lm import pair_segments
 from fairseq_posenc.positions import Positions, restart_ids
 
-from . import masked_lm, support
+from . import masked_lm
 from .cases import in_turn, serves
-from .masked_lm import LENGTH, STOCK, STOCK_TASK
+from .masked_lm import LENGTH, STOCK_TASK
 
 PAD, BOS, EOS = 1, 0, 2
 #: The first id of pieces that do not begin a word.
@@ -22,24 +22,6 @@ FIRST_INNER = 4 + 8
 
 
 ENCODERS = [(spec_of(name), None) for name in names() if serves(spec_of(name), None, causal=False)]
-
-
-# -- compared with stock fairseq --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("more", [[], ["--encoder-normalize-before"], ["--untie-weights-roberta"]])
-def test_learned_positions_are_stock_roberta(text: Path, more: list[str]) -> None:
-    """Names, weights, masks and logits are the same, and the numbers of parameters except for unused rows."""
-    ours, task = masked_lm.built(text, *more)
-    theirs, their_task = masked_lm.built(text, *more, model=STOCK, task=STOCK_TASK)
-    theirs.load_state_dict(support.stock_state(ours, "encoder.sentence_encoder"))
-    assert support.parameters(theirs) - support.parameters(ours) == (PAD + 1) * 16
-    for mine, stock in zip(masked_lm.batches(task), masked_lm.batches(their_task), strict=True):
-        assert (mine["net_input"]["src_tokens"] == stock["net_input"]["src_tokens"]).all()
-        assert (mine["target"] == stock["target"]).all()
-        on = mine["target"].ne(PAD)
-        logits = [model(**batch["net_input"], masked_tokens=on)[0] for model, batch in ((ours, mine), (theirs, stock))]
-        torch.testing.assert_close(*logits, rtol=1e-5, atol=1e-5)
 
 
 def test_an_untrained_model_starts_as_bert_does(text: Path) -> None:
@@ -160,6 +142,14 @@ def test_whole_words_are_masked_together(text: Path) -> None:
         assert predicted[:, 1:][goes_on].equal(predicted[:, :-1][goes_on])
         several += int(predicted[:, 1:][goes_on].sum())
     assert several > 20
+
+
+def test_no_random_piece_is_the_mask(text: Path) -> None:
+    random = ["--random-token-prob", 1, "--leave-unmasked-prob", 0]
+    _, task = masked_lm.built(text, "--mask-whole-words", "--subwords", "sentencepiece", *random)
+    assert not any(
+        batch["net_input"]["src_tokens"].eq(task.mask_idx).any() for batch in masked_lm.batches(task, "train")
+    )
 
 
 @pytest.mark.parametrize("scheme", ["wordpiece", "gpt2", "fastbpe"])

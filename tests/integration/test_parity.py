@@ -1,4 +1,4 @@
-"""Test that our transformer equals that of stock fairseq: its names, weights and losses."""
+"""Test that our models equal those of stock fairseq: their names, weights, batches and losses."""
 
 from __future__ import annotations
 
@@ -8,19 +8,30 @@ from typing import Any
 import pytest
 import torch
 
-from . import support
-from .support import STOCK, parameters
+from . import lm, masked_lm, support
+from .support import PAD, STOCK, parameters
 
 SINUSOIDAL = ["--pos-enc", "sinusoidal", "--pos-enc-args", "freq=t2t,offset=2"]
+ADAPTIVE = (
+    "--adaptive-softmax-cutoff 10,20 --adaptive-input --adaptive-input-cutoff 10,20 --tie-adaptive-weights".split()
+)
 
 
-def test_fifty_losses_equal_those_of_stock_fairseq(data: Path) -> None:
+@pytest.fixture(scope="module")
+def corpora(data: Path, lines: Path, text: Path) -> dict[Any, Path]:
+    return {support: data, lm: lines, masked_lm: text}
+
+
+@pytest.mark.parametrize(("module", "updates"), [(support, 50), (lm, 20)], ids=["translation", "language model"])
+def test_losses_equal_those_of_stock_fairseq(module: Any, updates: int, corpora: dict[Any, Path]) -> None:
     """Both start from the same seed, because weights are drawn in the same order."""
-    ours = support.train(data, *SINUSOIDAL, "--max-update", 50)
-    theirs = support.train(data, "--max-update", 50, model=STOCK)
-    assert len(ours.losses) == 50
+    task = lm.STOCK_TASK if module is lm else support.TASK
+    options = [corpora[module], "--max-update", updates]
+    ours = module.train(*options, *SINUSOIDAL, task=task)
+    theirs = module.train(*options, model=module.STOCK, task=task)
+    assert len(ours.losses) == updates
     assert ours.losses == pytest.approx(theirs.losses, rel=1e-4)
-    assert ours.losses[-1] < ours.losses[0] - 0.5
+    assert ours.losses[-1] < ours.losses[0] - 0.3
     assert parameters(ours.model) == parameters(theirs.model)
 
 
@@ -38,41 +49,47 @@ def test_a_stock_checkpoint_loads_by_its_names(data: Path, more: list[str]) -> N
     ours, task = support.built(data, *SINUSOIDAL, *more, seed=1)
     theirs, _ = support.built(data, *more, model=STOCK, seed=2)
     state = {name: tensor for name, tensor in theirs.state_dict().items() if "_float_tensor" not in name}
-    assert ours.state_dict().keys() - {"encoder.version", "decoder.version"} == state.keys() - {
-        "encoder.version",
-        "decoder.version",
-    }
+    assert ours.state_dict().keys() ^ state.keys() <= {"encoder.version", "decoder.version"}
     ours.load_state_dict(state)
     for batch in support.batches(task):
-        words = batch["target"].ne(ours.decoder.padding_idx)  # the two differ at padding, which has no effect
+        words = batch["target"].ne(PAD)  # the two differ at padding, which has no effect
         logits = [model(**batch["net_input"])[0][words] for model in (ours, theirs)]
         torch.testing.assert_close(*logits, rtol=1e-5, atol=1e-5)
 
 
-def test_learned_positions_train_as_those_of_stock_fairseq(data: Path) -> None:
-    ours, task = support.built(data, "--pos-enc", "learned")
-    theirs, _ = support.built(data, model=[*STOCK, "--encoder-learned-pos", "--decoder-learned-pos"])
-    theirs.load_state_dict(support.stock_state(ours, "encoder", "decoder"))
-    unused = 2 * 16 * (ours.encoder.padding_idx + 1)  # fairseq's rows before the first position, two stacks
-    assert parameters(theirs) - parameters(ours) == unused
-    batches = support.batches(task, "train", size=40)
-    losses = [steps(model, batches) for model in (ours, theirs)]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
-    for side in ("encoder", "decoder"):
-        table = getattr(theirs, side).embed_positions.weight[ours.encoder.padding_idx + 1 :]
-        torch.testing.assert_close(getattr(ours, side).pos.learned.weight, table, rtol=1e-4, atol=1e-5)
+#: By kind of model: its module, the stacks with tables, fairseq's flags for them, and fairseq's task.
+LEARNED: dict[str, Any] = {
+    "translation": (support, ("encoder", "decoder"), ["--encoder-learned-pos", "--decoder-learned-pos"], support.TASK),
+    "language model": (lm, ("decoder",), ["--decoder-learned-pos"], lm.STOCK_TASK),
+    "masked": (masked_lm, ("encoder.sentence_encoder",), [], masked_lm.STOCK_TASK),
+}
 
 
-def steps(model: Any, batches: list[dict[str, Any]]) -> list[float]:
-    """Return the losses of plain gradient descent."""
-    model.train()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    losses = []
-    for batch in batches:
-        logits = model(**batch["net_input"])[0]
-        loss = torch.nn.functional.cross_entropy(logits.transpose(1, 2), batch["target"], ignore_index=1)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("translation", []),
+        ("language model", ["--decoder-normalize-before"]),
+        ("language model", [*ADAPTIVE, "--tie-adaptive-weights"]),
+        ("masked", []),
+        ("masked", ["--encoder-normalize-before"]),
+        ("masked", ["--untie-weights-roberta"]),
+    ],
+)
+def test_learned_positions_are_those_of_stock_fairseq(kind: str, more: list[str], corpora: dict[Any, Path]) -> None:
+    """Names, weights, masks and logits are the same, and the numbers of parameters except for unused rows."""
+    module, sides, flags, task = LEARNED[kind]
+    own = {"task": task} if kind == "language model" else {}
+    ours, our_task = module.built(corpora[module], "--pos-enc", "learned", *more, **own)
+    theirs, their_task = module.built(corpora[module], *flags, *more, model=module.STOCK, task=task)
+    theirs.load_state_dict(support.stock_state(ours, *sides))
+    assert parameters(theirs) - parameters(ours) == len(sides) * (PAD + 1) * 16
+    length = {support: (24, 24), lm: lm.SEGMENT, masked_lm: masked_lm.LENGTH}[module]
+    batches = (support.batches(either, "valid", size=8, longest=length) for either in (our_task, their_task))
+    for mine, stock in zip(*batches, strict=True):
+        real = mine["target"].ne(PAD)
+        assert mine["target"].equal(stock["target"])
+        assert mine["net_input"]["src_tokens"].equal(stock["net_input"]["src_tokens"])
+        outputs = [(model, model(**batch["net_input"])) for model, batch in ((ours, mine), (theirs, stock))]
+        probs = [model.get_normalized_probs(output, log_probs=True)[real] for model, output in outputs]
+        torch.testing.assert_close(*probs, rtol=1e-5, atol=1e-5)

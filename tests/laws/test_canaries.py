@@ -1,30 +1,43 @@
-"""Test that every law notices a broken encoding: each row names a law, a fault, and words of the failure.
+"""Test that every law notices a fault: each row names a law, a fault, and words of the failure.
 
-Faults of torch's compiler, and of what encodings share, are tested beside their laws.
+A fault is a broken encoding, or a change in what encodings share. Faults of torch's compiler are tested beside their
+laws.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
+from fairseq_posenc.attention import KeyValueCache, Projected, formula
+from fairseq_posenc.attention import statistics as measured
+from fairseq_posenc.core import compose, drawing
+from fairseq_posenc.core.compose import LayerView
 from fairseq_posenc.encodings import Composition
+from fairseq_posenc.encodings.dape import Dape
 from fairseq_posenc.encodings.none import NoEncoding
 from fairseq_posenc.encodings.rope import Rope
+from fairseq_posenc.positions import Positions
 
 from . import broken
 from .cases import Case
 from .scene import Scene
-from .test_beam_search import IN_CI, check_beam_search
 from .test_caches_and_copies import another_state, check_copy, check_evaluation, in_place, swapped, written_behind
 from .test_causality import check_causality
 from .test_count import check_count
+from .test_documents import check_decoding as check_documents_decoding
 from .test_documents import check_documents
+from .test_documents import check_memory as check_documents_memory
 from .test_documents import check_refused as check_documents_refused
+from .test_drawn_positions import check_alone, check_uniform
+from .test_drawn_positions import check_reference as check_drawn_reference
+from .test_drawn_positions import check_steps as check_drawn_steps
 from .test_frozen import check_frozen
 from .test_gradients import check_gradients
 from .test_half import Expected, check_half, check_sums
@@ -89,7 +102,6 @@ causality = [partial(check_causality, path=path) for path in ("explicit", "auto"
 documents = [partial(check_documents, side="right", path=path) for path in ("explicit", "auto")]
 steps = partial(check_incremental, steps=STEPS["token by token"], side="none", path="explicit")
 reorder = partial(check_reorder, path="explicit")
-search = partial(check_beam_search, number=IN_CI)
 left = partial(check_padding, side="left", path="explicit")
 empty_rows = partial(check_empty_rows, side="left", path="explicit")
 memory = partial(check_memory, path="explicit")
@@ -115,8 +127,6 @@ CANARIES: list[tuple[Law, Case, str]] = [
     (empty_rows, fault(broken.BadGradient), "gradient of"),
     (steps, decoder(broken.CountsRowsFromZero), "steps"),
     (reorder, decoder(broken.RemembersSamples), "reordered"),
-    (search, decoder(broken.CountsRowsFromZero), "scores"),
-    (search, decoder(broken.CountsPads), "scores"),
     (memory, fault(broken.CountsRowsFromZero), "with memory"),
     (memory, decoder(broken.CountsRowsFromZero), "with memory"),
     (check_memory_refused, permitted(broken.CountsPads), "not refused"),
@@ -171,3 +181,55 @@ CANARIES: list[tuple[Law, Case, str]] = [
 def test_a_broken_encoding_is_caught(law: Law, case: Case, words: str) -> None:
     with pytest.raises(AssertionError, match=words):
         law(case)
+
+
+Wrong = Callable[[Any], Any]  # a function, method or property -> its replacement
+ALIBI = Case("alibi", causal=True)
+
+
+def mask_without_documents(right: Any, *, before: bool = False) -> property:
+    """Return a mask that ignores documents, everywhere or only if columns come `before` the queries."""
+    return property(lambda self: right.make(replace(self, documents=None) if self.offset or not before else self))
+
+
+def factor_on_content(x: Projected, call: LayerView) -> Tensor:
+    """Return the logits with the factor of `logn` on the product of query and key only."""
+    factor, bias = call.row_factor(), call.additive(*x.raw)
+    return (x.q @ x.k.mT) * call.scale * factor + bias
+
+
+mask_with_documents_of_queries = partial(mask_without_documents, before=True)
+SHARED: list[tuple[Any, str, Wrong, Callable[[], Any], str]] = [
+    (KeyValueCache, "reorder", lambda right: lambda self, order: right(self, order.sort().values),
+     lambda: reorder(Case("shaw", causal=True)), "reordered"),
+    *((Positions, "allowed", mask_without_documents, partial(law, ALIBI), "a document of") for law in documents),
+    (Positions, "allowed", mask_with_documents_of_queries, lambda: check_documents_memory(ALIBI), "with memory"),
+    (Positions, "allowed", mask_with_documents_of_queries, lambda: check_documents_decoding(ALIBI), "step by step"),
+    (Positions, "within", lambda right: lambda self, window: right(self, window and window + 2),
+     lambda: check_reference(Case("rope", {"window": 3}, causal=True), Scene(queries=14)), "differs"),
+    (Dape, "adapt", lambda right: lambda self, content, bias, *rest: right(self, content + bias, bias, *rest),
+     lambda: reference(Case("alibi+dape")), "differs"),
+    (formula, "logits", lambda right: factor_on_content, lambda: reference(Case("alibi+logn")), "differs"),
+    (measured, "_ignored", lambda right: lambda positions: positions.empty_rows,
+     lambda: check_statistics(Case("m2", causal=True), SCENES[1], "explicit"), "entropy of"),
+    (drawing, "_order", lambda right: lambda stack, training: torch.arange(stack.max_length),
+     lambda: check_uniform(False), "of 15 pairs"),
+    (drawing, "_order", lambda right: lambda stack, training: torch.arange(stack.max_length),
+     lambda: check_drawn_reference(Case("rope")), "differs"),
+    (drawing, "_order", lambda right: lambda stack, training: torch.randperm(stack.max_length),
+     lambda: check_alone(Case("rope"), "right"), "differs"),
+    (drawing, "_of_columns", lambda right: lambda chosen, padding: chosen,
+     lambda: check_alone(Case("learned"), "left"), "differs"),
+    (compose, "drawn_positions",
+     lambda right: lambda at, stack, training: right(at, replace(stack, causal=False), training=training),
+     lambda: check_drawn_steps(Case("rope", causal=True)), "steps"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("owner", "name", "wrong", "law", "words"), SHARED)
+def test_a_fault_in_what_encodings_share_is_caught(
+    owner: Any, name: str, wrong: Wrong, law: Callable[[], Any], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner, name, wrong(vars(owner)[name]))
+    with pytest.raises(AssertionError, match=words):
+        law()

@@ -9,10 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_posenc.attention import Projected, formula
-from fairseq_posenc.core.compose import LayerView
 from fairseq_posenc.encodings import RELATIVE, build, names
-from fairseq_posenc.encodings.dape import Dape
 from fairseq_posenc.encodings.shaw import Shaw
 from fairseq_posenc.positions import Positions
 
@@ -44,6 +41,9 @@ ALLOWED = [
     ("pope+alibi", {"share": "all"}),
     ("wall+fox", {}),
     ("wall+alibi+logn", {}),
+    ("path+fox", {}),
+    ("path+alibi+logn", {}),
+    ("rope+shaw", {"rope.fourier": True, "rope.base": 2.0}),
     ("fox", {"later": True}),
     ("rope+fox", {"later": True}),
     ("alibi", {"heads": 1}),
@@ -86,29 +86,6 @@ def test_every_pair_equals_its_reference_or_is_refused_by_name(pair: tuple[str, 
     check_reference(case, Scene(before=2, side="left", layers=1))  # CASES have two layers
 
 
-def test_an_adaptation_of_the_wrong_terms_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Dape.adapt
-    monkeypatch.setattr(Dape, "adapt", lambda dape, content, bias, *rest: right(dape, content + bias, bias, *rest))
-    with pytest.raises(AssertionError, match="differs"):
-        check_reference(Case("alibi+dape"), Scene())
-
-
-def test_a_factor_on_the_product_alone_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The factor of `logn` multiplies the biases, too."""
-    monkeypatch.setattr(formula, "logits", lambda x, call: _factor_on_content(x, call))
-    check_reference(Case("rope+logn"), Scene())
-    with pytest.raises(AssertionError, match="differs"):
-        check_reference(Case("alibi+logn"), Scene())
-
-
-def _factor_on_content(x: Projected, call: LayerView) -> torch.Tensor:
-    """Return the logits with the factor on the product of query and key only."""
-    factor, bias = call.row_factor(), call.additive(*x.raw)
-    assert factor is not None
-    content = (x.q @ x.k.mT) * call.scale * factor
-    return content if bias is None else content + bias
-
-
 def test_the_scale_of_a_member_holds_for_the_composition() -> None:
     shape = Case("t5").shape()
     assert build("t5", None, shape).layer(1).scale == shape.head_dim**-0.5
@@ -133,16 +110,6 @@ def test_the_limit_of_a_composition_is_the_shortest() -> None:
     assert_refused(lambda: positions_of(tokens, stack), LENGTH_FLAG, "extend=repeat")
     positions = Positions.of_tokens(tokens, pad=None, causal=case.causal)
     assert_refused(lambda: stack(embedded(tokens, 8), positions), LENGTH_FLAG, "extend=repeat")
-
-
-def test_the_order_of_input_encodings_is_as_written() -> None:
-    case = Case("sinusoidal+learned")
-    stack = Scene().stack(case)
-    tokens = padded([6, 6], 6)
-    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
-    first, second = stack.pos.members.values()
-    assert_same(stack.pos.embed(x, positions), second.embed(first.embed(x, positions), positions))
-    assert list(stack.pos.members) == ["sinusoidal", "learned"]
 
 
 @pytest.mark.parametrize("spec", ["rope+shaw", "shaw+rope", "shaw", "rope", "rope+alibi"])

@@ -5,7 +5,7 @@ Legend: B batch, T tokens, N documents, d width.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -151,25 +151,3 @@ def test_a_document_goes_on_from_memory(case: Case) -> None:
 @pytest.mark.parametrize("case", defaults(lambda case: keeps_apart(case) and case.causal), ids=str)
 def test_decoding_step_by_step_keeps_documents_apart(case: Case) -> None:
     check_decoding(case)
-
-
-# -- broken variants --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("path", ["explicit", "auto"])
-def test_a_mask_without_documents_is_caught(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    mask = vars(Positions)["allowed"].make
-    monkeypatch.setattr(Positions, "allowed", property(lambda self: mask(replace(self, documents=None))))
-    with pytest.raises(AssertionError, match="a document of"):
-        check_documents(Case("alibi", causal=True), "right", path)
-
-
-@pytest.mark.parametrize("check", [check_memory, check_decoding])
-def test_a_mask_that_forgets_documents_before_the_queries_is_caught(
-    check: Callable[[Case], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mask = vars(Positions)["allowed"].make
-    forgetful = property(lambda self: mask(replace(self, documents=None) if self.offset else self))
-    monkeypatch.setattr(Positions, "allowed", forgetful)
-    with pytest.raises(AssertionError, match=r"with memory|step by step"):
-        check(Case("alibi", causal=True))

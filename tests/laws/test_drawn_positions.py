@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -29,8 +28,6 @@ EXACT = 1e-9
 #: One encoding of each kind: at the input, rotations, products with vectors and a bias.
 KINDS = ["learned", "rope", "shaw", "t5"]
 
-Order = Callable[..., Tensor]
-
 
 def stack_of(case: Case) -> Stack:
     """Return a stack that draws positions, in evaluation mode."""
@@ -42,15 +39,6 @@ def ids_of(stack: Stack, tokens: Tensor) -> Tensor:
     ids = positions_of(tokens, stack).ids
     assert ids is not None
     return ids.expand(len(tokens), -1)
-
-
-def check_subsets(stack: Stack, side: str) -> None:
-    """Check that the tokens of each sample have positions that increase and that lie within the range."""
-    tokens = padded(LENGTHS, 8, side)
-    for ids, sample in zip(ids_of(stack, tokens), tokens, strict=True):
-        chosen = ids[sample.ne(PAD)]
-        assert bool((chosen.diff() > 0).all()), f"positions are not in order, or not different: {chosen.tolist()}"
-        assert 0 <= int(chosen[0]) <= int(chosen[-1]) < POSITIONS, f"positions are out of range: {chosen.tolist()}"
 
 
 def check_uniform(causal: bool) -> None:
@@ -113,13 +101,6 @@ def test_a_seed_gives_the_reference_at_its_positions(case: Case) -> None:
     check_reference(case)
 
 
-@pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("causal", [False, True])
-def test_positions_are_sorted_subsets(causal: bool, training: bool, side: str) -> None:
-    check_subsets(stack_of(Case("rope", causal=causal)).train(training), side)
-
-
 @pytest.mark.parametrize("causal", [False, True])
 def test_all_subsets_are_equally_likely(causal: bool) -> None:
     check_uniform(causal)
@@ -147,40 +128,11 @@ def test_training_draws_at_each_call_and_follows_the_seed() -> None:
     assert draws[0] != draws[1] != draws[2]
 
 
-def test_encoder_and_decoder_have_different_positions() -> None:
-    tokens = padded([8], 8)
-    encoder, decoder = (ids_of(stack_of(Case("rope", causal=causal)), tokens) for causal in (False, True))
-    assert not torch.equal(encoder, decoder)
-
-
 def test_positions_in_evaluation_never_change() -> None:
     """Scores of trained models depend on these numbers."""
     tokens = padded([4], 4)
     drawn_ids = [ids_of(stack_of(Case("rope", causal=causal)), tokens)[0].tolist() for causal in (False, True)]
     assert drawn_ids == [[5, 12, 17, 36], [0, 8, 10, 16]]
-
-
-def test_without_the_option_nothing_is_drawn() -> None:
-    stack, tokens = drawn(Case("rope").stack(Case("rope").shape())).train(), padded([8], 8)
-    before = torch.get_rng_state()
-    assert positions_of(tokens, stack).ids is None
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_activation_checkpoints_see_the_same_positions(name: str) -> None:
-    case, gradients = Case(name), []
-    shape = replace(case.shape(max_length=POSITIONS), drawn=LONGEST)
-    for checkpointed in (False, True):
-        stack = drawn(case.stack(shape, checkpoint_activations=checkpointed)).train()
-        tokens = padded([8, 5], 8)
-        with torch.random.fork_rng():
-            torch.manual_seed(2)
-            out, _ = stack(embedded(tokens, stack.shape.dim), positions_of(tokens, stack))
-            out.square().sum().backward()
-        gradients.append([p.grad for p in stack.parameters() if p.grad is not None])
-    for one, other in zip(*gradients, strict=True):
-        assert_same(other, one, "gradient")
 
 
 def test_what_does_not_fit_is_refused() -> None:
@@ -194,50 +146,3 @@ def test_what_does_not_fit_is_refused() -> None:
     where = replace(positions_of(tokens[:, :4], stack), ids=None)
     assert_refused(lambda: stack(embedded(tokens[:, :4], stack.shape.dim), where), "StackShape.drawn")
     assert len(new_caches(stack)) == len(stack.layers)
-
-
-def _constant(stack: StackShape, *, training: bool) -> Tensor:
-    return torch.arange(stack.max_length)
-
-
-def _with_repetitions(stack: StackShape, *, training: bool) -> Tensor:
-    return torch.randint(2, (stack.max_length,))
-
-
-def _without_a_seed(stack: StackShape, *, training: bool) -> Tensor:
-    return torch.randperm(stack.max_length)
-
-
-def _as_an_encoder(positions: Positions, stack: StackShape, *, training: bool) -> Positions:
-    return ORIGINAL(positions, replace(stack, causal=False), training=training)
-
-
-def _with_columns(chosen: Tensor, padding: Tensor | None) -> Tensor:
-    return chosen
-
-
-ORIGINAL = drawing.drawn_positions
-
-
-@pytest.mark.parametrize(
-    ("name", "broken", "check", "words"),
-    [
-        ("_order", _constant, lambda: check_uniform(False), "of 15 pairs"),
-        ("_order", _with_repetitions, lambda: check_subsets(stack_of(Case("rope")), "right"), "not different"),
-        ("_order", _without_a_seed, lambda: check_alone(Case("rope"), "right"), "differs"),
-        ("_of_columns", _with_columns, lambda: check_alone(Case("learned"), "left"), "differs"),
-        ("_order", _constant, lambda: check_reference(Case("rope")), "differs"),
-    ],
-)
-def test_a_broken_draw_is_caught(
-    name: str, broken: Order, check: Callable[[], None], words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(drawing, name, broken)
-    with pytest.raises(AssertionError, match=words):
-        check()
-
-
-def test_a_decoder_that_moves_earlier_tokens_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairseq_posenc.core.compose.drawn_positions", _as_an_encoder)
-    with pytest.raises(AssertionError, match="steps"):
-        check_steps(Case("rope", causal=True))

@@ -26,6 +26,8 @@ from .scene import BOS, PAD, WORDS, drawn, padded, positions_of
 BATCHES = ([2], [5], [16], [7, 4, 2], [2, 2, 2, 1], [16, 9] * 40)
 LENGTH = 16
 TOLERANCE = 1e-5
+#: ONNX has no operator that solves triangular systems.
+NOT_IN_ONNX = {"path"}
 EXPORTED_ALWAYS = [Case("shaw", {"clip": 2}), Case("rope"), Case("m3"), Case("t5", causal=True)]
 
 
@@ -96,7 +98,7 @@ def test_a_model_with_any_option_exports(case: Case) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("case", defaults(), ids=str)
+@pytest.mark.parametrize("case", defaults(lambda case: case.spec not in NOT_IN_ONNX), ids=str)
 def test_onnxruntime_gives_the_same(case: Case, tmp_path: Path) -> None:
     import onnxruntime
 

@@ -237,12 +237,3 @@ def test_float64_stays_float64(reference: Expected) -> None:
     with observed_dtypes() as seen, torch.no_grad():
         assert forward(stack, torch.float64, SHORT).dtype == torch.float64
     assert seen == {torch.float64}
-
-
-@pytest.mark.parametrize("case", in_turn(now=without_options))
-def test_every_case_is_tried_at_its_maximum_length(case: Case) -> None:
-    """No case uses shorter sequences, and a stretched table is read to its end."""
-    shape = case.shape(layers=1, max_length=LENGTH)
-    with torch.device("meta"):
-        limit = at_length(case).encoding(shape).limit
-    assert limit == 2 * LENGTH if "extend_to" in case.args else limit in (None, LENGTH)

@@ -121,7 +121,3 @@ def test_an_encoding_that_does_not_say_how_it_starts_is_caught() -> None:
     assert says_how_it_starts(get("shaw"))
     assert not says_how_it_starts(broken.Shifted)
     assert not says_how_it_starts(get("none"))
-
-
-def test_the_recommendations_name_encodings_that_exist() -> None:
-    assert set(BY_NAME) <= set(names())

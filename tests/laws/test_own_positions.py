@@ -143,24 +143,3 @@ def test_a_position_beyond_the_table_is_refused(case: Case) -> None:
 @pytest.mark.parametrize("spec", ["learned+segments-input", "learned+segments", "rope+fox", "rope+cope"])
 def test_members_without_positions_leave_the_others_theirs(spec: str) -> None:
     check_own(Case(spec, causal="segments" not in spec))
-
-
-def test_causality_follows_columns() -> None:
-    """The first token has the largest position, and must still not see the others."""
-    stack = SCENE.stack(Case("shaw", causal=True))
-    tokens, other = padded([4], 4), padded([4], 4, seed=1)
-    other[:, 0] = tokens[:, 0]
-    ids = torch.tensor([9, 3, 3, 0])
-    outputs = [run_at(stack, t, replace(positions_of(t, stack), ids=ids)) for t in (tokens, other)]
-    assert torch.equal(outputs[0][:, 0], outputs[1][:, 0])
-    assert not torch.equal(outputs[0][:, 3], outputs[1][:, 3])
-
-
-def test_a_compiled_stack_has_the_same_outputs() -> None:
-    stack = SCENE.stack(Case("shaw", {"clip": 2}))
-    tokens = padded([5, 5], 5)
-    where = replace(positions_of(tokens, stack), ids=torch.tensor([[0, 3, 4, 9, 12], [1, 2, 3, 4, 5]]))
-    x = embedded(tokens, stack.shape.dim)
-    with torch.no_grad():
-        compiled = torch.compile(stack, backend="eager", fullgraph=True)
-        assert_close(compiled(x, where)[0], stack(x, where)[0], EXPLICIT, "compiled")

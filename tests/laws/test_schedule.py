@@ -14,8 +14,8 @@ from fairseq_posenc.encodings.building import with_defaults
 from fairseq_posenc.stack import Stack
 
 from .cases import Case, scheduled
-from .compare import assert_close, assert_refused, assert_same, differ
-from .scene import Scene, attend_all, drawn, embedded, new_caches, padded, positions_of, use_path
+from .compare import assert_close, assert_refused, differ
+from .scene import Scene, attend_all, drawn, embedded, padded, positions_of
 from .test_gradients import check_gradients
 from .test_reference import check_fused, check_reference
 from .together import check_laws
@@ -97,33 +97,10 @@ def test_members_of_different_layers_obey_the_laws(case: Case) -> None:
     check_laws(case, Scene(before=2, side="left"))
 
 
-def test_raw_keys_are_cached_only_in_layers_with_both_hooks() -> None:
-    stack = Scene(layers=LAYERS).stack(Case("rope+m4", {"rope.layers": "1-2", "m4.layers": "2-3"}, causal=True))
-    caches = new_caches(stack)
-    x, where = positions(stack)
-    with torch.no_grad():
-        attend_all(stack, x, where, caches=caches)
-    assert [len(cache.columns()) for cache in caches] == [2, 3, 2]
-
-
 def test_a_scale_holds_in_the_layers_of_its_encoding() -> None:
     shape = Case("t5").shape(layers=LAYERS)
     built = build("t5", "content_scale=one,layers=2", shape)
     assert [built.layer(index).scale for index in (1, 2, 3)] == [shape.head_dim**-0.5, 1, shape.head_dim**-0.5]
-
-
-def test_lfhc_divides_by_the_number_of_the_layer_in_the_stack() -> None:
-    stack = Scene(layers=LAYERS, head_dim=2).stack(Case("lfhc", {"layers": "3", "clip": 2}))
-    (member,) = stack.pos.members.values()
-    assert member.weight.shape[0] == 1
-    with torch.no_grad():
-        member.weight.copy_(torch.arange(-2.0, 3)[:, None])  # the row that is read, for both features
-    view, where = stack.layers[2].self_attn.view, positions_of(padded([8], 8), stack)
-    ones = torch.ones(1, 2, 8, 2, dtype=torch.float64)
-    products = view.at(where, stack.pos.per_layer(where)[2]).additive(ones, 0 * ones)
-    assert products is not None
-    rows = (products[0, 0, 0] / 2**0.5).round().tolist()
-    assert rows == [0, 1, 1, 1, 2, 2, 2, 2], "layer 3 divides distances by 3"
 
 
 # -- broken variants -----------------------------------------------------------------------------------
@@ -181,13 +158,3 @@ def test_a_method_can_occur_twice_in_different_layers() -> None:
 def test_defaults_of_an_encoding_hold_for_all_members_of_its_kind() -> None:
     given = with_defaults("rope+rope-2+t5", "rope-2.base=100", "rope.base=500,t5.buckets=8")
     assert given == {"rope.base": "500", "rope_2.base": "100", "t5.buckets": "8"}
-
-
-def test_the_same_member_twice_differs_from_one_in_all_layers() -> None:
-    local = Scene().stack(COMPOSED[0])
-    plain = Scene().stack(Case("rope", {}, causal=True))
-    for stack in (local, plain):
-        use_path(stack, "explicit")
-    first, second = outputs(local), outputs(plain)
-    assert_same(first[0], second[0])
-    assert differ(first[1], second[1])

@@ -180,26 +180,6 @@ def test_a_decoding_step_reads_the_window_of_the_cache(monkeypatch: pytest.Monke
     assert keys == [3]
 
 
-# -- broken variants ---------------------------------------------------------------------------------------------------
-
-
-def test_a_window_that_is_too_wide_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    within = Positions.within
-    monkeypatch.setattr(Positions, "within", lambda self, window: within(self, window and window + 2))
-    for causal in (False, True):
-        with pytest.raises(AssertionError, match="differs"):
-            check_reference(Case("rope", {"window": 3}, causal), Scene(queries=14))
-
-
-def test_blocks_without_their_first_keys_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = windows._blocks
-    cut = lambda positions: (block._replace(begin=block.first) for block in blocks(positions))  # noqa: E731
-    monkeypatch.setattr(windows, "SMALLEST", 1)
-    monkeypatch.setattr(windows, "_blocks", cut)
-    with pytest.raises(AssertionError, match="differs"):
-        check_reference(Case("rope", {"window": 3}, causal=True), Scene(queries=14))
-
-
 # -- refusals ----------------------------------------------------------------------------------------------------------
 
 

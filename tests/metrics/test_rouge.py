@@ -137,6 +137,8 @@ def test_the_best_constant_is_better_than_all_short_ones() -> None:
         for words in itertools.product(units, repeat=size):
             assert metrics.mean_rouge_l([" ".join(words)] * 4, references) <= value + 1e-9
     assert metrics.best_constant(["谁？", "谁是？"], "characters") == "谁？"
+    # This search also has to replace and to delete words.
+    assert metrics.best_constant(["it why who", "who who who is", "is who who it"]) == "who who it why who"
 
 
 def test_many_questions_are_sampled_evenly(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,7 @@ def test_a_frozen_encoder_does_not_learn_and_a_checkpoint_needs_no_folder(frozen
         assert tensor.equal(trained.state_dict()[name]), name
 
 
-def test_sources_are_as_long_as_the_encoder_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_sizes_and_positions_are_those_of_the_encoder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A log line says if --max-source-positions differs from the encoder's number of positions."""
     source = named("bert", tmp_path / "hf")
     data = prepared_for(tmp_path / "prepared", source)
@@ -116,6 +116,8 @@ def test_sources_are_as_long_as_the_encoder_is(tmp_path: Path, caplog: pytest.Lo
     assert sizes in caplog.text
     _, task = q.built(data, *START, "--encoder-from", source, "--max-source-positions", 9)
     assert task.longest == (9, 10)
+    with pytest.raises(ValueError, match=r"--pos-enc-encoder t5: the encoder of .* has learned"):
+        q.built(data, *START, "--encoder-from", source, "--pos-enc-encoder", "t5")
 
 
 def test_another_vocabulary_is_refused_with_both_files(tmp_path: Path, data: Path) -> None:
@@ -138,18 +140,3 @@ def test_a_vocabulary_that_cannot_be_compared_is_told(tmp_path: Path, caplog: py
     pretrained = dataclasses.replace(read(source), vocabulary=None)
     _check_vocabulary(pretrained, source, Dictionary.load(str(prepared / "dict.src.txt")), prepared / "dict.src.txt")
     assert "hf has no vocabulary" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("--encoder-layers 3", "--encoder-layers 3: the encoder of --encoder-from .* has 2. Leave the option out"),
-        ("--pos-enc-encoder t5", "--pos-enc-encoder t5: the encoder of .* has learned"),
-        ("--encoder-normalize-before", "--encoder-normalize-before True: the encoder of"),
-    ],
-)
-def test_sizes_of_a_pretrained_encoder_are_its_own(arguments: str, message: str, tmp_path: Path) -> None:
-    source = named("bert", tmp_path / "hf")
-    data = prepared_for(tmp_path / "prepared", source)
-    with pytest.raises(ValueError, match=message):
-        q.built(data, *START, "--encoder-from", source, *arguments.split())

@@ -4,19 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from oracle_ways import (
-    DIM,
-    EXACT,
-    HEADS,
-    KEYS,
-    MODELS,
-    Mine,
-    Peer,
-    both_directions,
-    check_same,
-    differs,
-    oracle,
-)
+from oracle_ways import DIM, EXACT, HEADS, KEYS, MODELS, Mine, Peer, both_directions, check_same, differs, oracle
 from torch import Tensor, nn
 
 CLIP = 3

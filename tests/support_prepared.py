@@ -37,7 +37,7 @@ def good() -> dict[str, Any]:
     city = [
         asked("a", "Who built Zorn?", ("King Abel", CITY.index("King"))),
         asked("b", "Who was the builder?", ("King Abel", CITY.index("King"))),
-        asked("c", "When was it built?", ("1200", CITY.index("1200"))),
+        asked("c", "When was it built?", ("1200", CITY.index("1200")), ("in 1200", CITY.index("in 1200"))),
     ]
     return squad([(CITY, city)], [(LAKE, [asked("d", "Which lake is deep?", ("Lake Ember", 0))])])
 

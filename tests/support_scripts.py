@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from itertools import count
@@ -39,13 +38,6 @@ class Runs:
         except SystemExit as error:
             status = int(str(error.code))
         return Ended(status, *self._capsys.readouterr())
-
-
-def script(name: str, *words: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run prepare_NAME.sh in a folder, with this environment."""
-    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix}
-    command = map(str, [SCRIPTS / f"prepare_{name}.sh", *words])
-    return subprocess.run([*command], cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 def hashes(folder: Path) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import os
@@ -99,28 +98,6 @@ def test_processes_and_kills_do_not_change_the_bytes(parallel: Parallel, monkeyp
     assert hashes(killed) == expected
     assert "is already complete" in parallel.run(*words).out
     assert "was not made from this text with these options" in parallel.run(*words, "--limit", 1).error
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "message"),
-    [
-        ("train.de", b"x\n", "train.de ends after line 1, but"),
-        ("train.en", "a\nb\n".encode("utf-16"), "train.en:1: the text is UTF-16"),
-        ("train.en.gz", gzip.compress(b"a\nb\n", mtime=0)[:-9], "train.en.gz:"),
-        ("test.en", b" \n", "test.en:1: the line is empty"),
-        ("valid.de", b"\xff\n", "valid.de:1: the file holds bytes that are not UTF-8"),
-        ("train.en", b"\n\n", "left out all training pairs (2 empty)"),
-    ],
-)
-def test_bad_files_are_named_with_their_line(parallel: Parallel, file: str, content: bytes, message: str) -> None:
-    words = parallel.words([GOOD, GOOD])
-    parallel.folder.joinpath(file.removesuffix(".gz")).unlink()
-    parallel.folder.joinpath(file).write_bytes(content)
-    ended = parallel.run(*words)
-    assert ended.status == 1
-    assert f"{parallel.folder / file}"[:-3] in ended.error
-    assert message in ended.error
-    assert not parallel.output.exists()
 
 
 def test_newstest_comes_from_a_folder_or_from_sacrebleu(parallel: Parallel, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,21 +32,7 @@ def test_words_are_counted_as_for_published_perplexities(words: Runs) -> None:
     assert counts["splits"]["valid"] == {"lines": 1, "tokens": 3, "unknown": 1}
 
 
-@pytest.mark.parametrize(
-    ("file", "content", "message"),
-    [
-        ("wiki.train.tokens", "a\nb </s>\n", "wiki.train.tokens:2: the word </s> stands for fairseq's end of a line"),
-        ("test.txt", "\n", "test.txt: the file has no words"),
-        ("train.txt", "a\n", "has both wiki.train.tokens and train.txt"),
-        ("wiki.train.tokens", "a\n", "the text has 3 types (including <unk> and <eos>), but --types is 5"),
-    ],
-)
-def test_a_wrong_corpus_is_refused(words: Runs, file: str, content: str, message: str) -> None:
-    (words.folder / "text" / file).write_text(content)
-    ended = words.run("--text", words.folder / "text", "--types", 5)
-    assert ended.status == 1
-    assert message in ended.error
-    assert not words.output.exists()
+def test_the_text_is_not_replaced(words: Runs) -> None:
     assert "would replace the text" in words.run("--text", words.folder / "text", output=words.folder).error
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TOY = ROOT / "tests" / "recipes" / "toy"
 GOLDEN = Path(__file__).parent / "golden"
-#: A machine with one GPU that has bf16: `nvidia-smi` of this folder answers for it.
-MACHINE = TOY / "gpu"
+#: The PATH of a machine with one GPU that has bf16: the `nvidia-smi` of a folder answers for it.
+WITH_GPU = f"{TOY / 'gpu'}:{os.environ['PATH']}"
 
 
 def recipes() -> list[Path]:
@@ -41,10 +41,10 @@ def arguments(recipe: Path, preset: str) -> list[str]:
     return [word for line in lines if line.split()[:1] in ([preset], ["*"]) for word in shlex.split(line)[1:]]
 
 
-def environment() -> dict[str, str]:
-    """Return the environment in which commands are printed."""
+def environment(**variables: str) -> dict[str, str]:
+    """Return the environment of a recipe: that of the tests, without a choice of GPUs, and these variables."""
     kept = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
-    return {**kept, "PATH": f"{MACHINE}:{os.environ['PATH']}"}
+    return {**kept, **variables}
 
 
 def text(recipe: Path, preset: str) -> str:
@@ -60,7 +60,7 @@ def text(recipe: Path, preset: str) -> str:
 
 def _answer(recipe: Path, preset: str, *options: str) -> str:
     command = [str(recipe / "run.sh"), "--preset", preset, *arguments(recipe, preset), *options]
-    process = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True)
+    process = subprocess.run(command, cwd=ROOT, env=environment(PATH=WITH_GPU), capture_output=True, text=True)
     if process.returncode:
         raise ValueError(f"{shlex.join(command)}: {process.stderr}")
     return process.stdout

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 import support_curves
-from golden import GOLDEN, MACHINE, ROOT, TOY, presets, recipes, stored, text
+from golden import GOLDEN, ROOT, TOY, WITH_GPU, environment, presets, recipes, stored, text
 
 from recipes.lib import settings
 
@@ -28,11 +28,6 @@ PLACES = ["words.txt", "none.s1@1", "none.s1@3", "none.s1.json", "shaw.s2@4", "s
 LAUNCHED = tomllib.loads(Path(__file__).with_name("launch.toml").read_text("utf-8"))["training"]
 REFUSED = tomllib.loads(Path(__file__).with_name("refused.toml").read_text("utf-8"))
 TWO_SEEDS = ("--seeds", "1,2", "--until", "score")
-
-
-def environment(**variables: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
-    return {**kept, **variables}
 
 
 def run(recipe: Path, *words: object, cwd: Path = ROOT, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -345,7 +340,7 @@ def visible(output: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("environment", "words", "wanted"),
+    ("variables", "words", "wanted"),
     [
         ({"CUDA_VISIBLE_DEVICES": "6,7"}, ["--jobs", 2], {"6", "7"}),
         ({"TOY_GPUS": "2"}, ["--jobs", 2], {"0", "1"}),
@@ -354,24 +349,22 @@ def visible(output: Path) -> dict[str, str]:
     ],
 )
 def test_parallel_jobs_divide_the_visible_gpus(
-    environment: dict[str, str], words: list[object], wanted: set[str], tmp_path: Path
+    variables: dict[str, str], words: list[object], wanted: set[str], tmp_path: Path
 ) -> None:
-    path = f"{MACHINE}:{os.environ['PATH']}"
-    printed = finish(tmp_path / "out", *words, "--until", "train", PATH=path, **environment)
+    printed = finish(tmp_path / "out", *words, "--until", "train", PATH=WITH_GPU, **variables)
     assert set(visible(tmp_path / "out").values()) == wanted
     assert ("device: gpu" in printed) == (wanted != {""})
 
 
 @pytest.mark.parametrize(("words", "needed"), [("--jobs 3", 3), ("--jobs 2 --processes 2 --batches 2", 4)])
 def test_more_processes_than_gpus_are_refused(words: str, needed: int, tmp_path: Path) -> None:
-    variables = {"PATH": f"{MACHINE}:{os.environ['PATH']}", "CUDA_VISIBLE_DEVICES": "6,7"}
-    problem = f"this needs {needed} GPUs, and there are 2 (6 7)"
-    assert problem in refused(TOY, "--output", tmp_path, *words.split(), **variables)
+    line = refused(TOY, "--output", tmp_path, *words.split(), PATH=WITH_GPU, CUDA_VISIBLE_DEVICES="6,7")
+    assert f"this needs {needed} GPUs, and there are 2 (6 7)" in line
 
 
 @pytest.mark.parametrize(("capability", "flag"), [("9.0 10.0", "--bf16"), ("9.0 7.0", ""), ("N/A", "")])
 def test_precision_auto_is_bf16_where_all_gpus_have_it(capability: str, flag: str) -> None:
-    printed = run(TOY, "--dry-run", PATH=f"{MACHINE}:{os.environ['PATH']}", TOY_CAPABILITY=capability).stdout
+    printed = run(TOY, "--dry-run", PATH=WITH_GPU, TOY_CAPABILITY=capability).stdout
     assert ("--bf16" in printed) == bool(flag)
     assert "--cpu" not in printed
 

@@ -176,33 +176,6 @@ def test_the_published_vectors_and_their_traps(tmp_path: Path) -> None:
 # --- bad input
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        (
-            "train.tsv",
-            b"texts\tlabel\na\tb\n",
-            "train.tsv:1: --text text: the file lacks this column; did you mean texts",
-        ),
-        ("train.csv", b'text,label\n"ab ""cd",x\n"ab" cd,x\n', "train.csv:3: the quotes are broken"),
-        ("train.jsonl", b'{"text": "a", "label": 1}\n{"text": \n', "train.jsonl:2: the line is not a JSON object"),
-        ("train.jsonl", b'{"text": "a", "label": 1}\n{"label": 1}\n', "train.jsonl:2: --text text: "),
-        ("train.tsv", b"text\tlabel\nab\tx\n\xff\xfe\tx\n", "train.tsv:3: the file holds bytes that are not UTF-8"),
-        ("train.tsv", b"text\tlabel\nab\tx\ncd\tx\n", "1 different labels"),
-        ("train.txt", b"", "has none of train.tsv, train.csv, train.jsonl"),
-    ],
-)
-def test_bad_files_are_named_and_nothing_is_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes, message: str
-) -> None:
-    data = own_files(tmp_path / "data")
-    (data / "train.tsv").unlink()
-    (data / name).write_bytes(content)
-    assert not run(data, tmp_path / "out")
-    assert message in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["data"]
-
-
 def test_bad_rows_are_named_and_refused_or_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = own_files(tmp_path / "data")
     with (data / "train.tsv").open("a") as file:

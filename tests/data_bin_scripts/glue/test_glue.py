@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import prepare_glue
 import prepared as shared
 import pytest
 from support_exchange import random_model, saved
@@ -72,6 +73,9 @@ def test_long_items_are_cut_where_the_longer_sentence_ends(model: Path, tmp_path
         assert record(out)["splits"]["train"]["cut"] == 1
     assert prepare("RTE", tmp_path, model, tmp_path / "long", "--length", "40") == 0
     assert record(tmp_path / "long")["splits"]["train"]["longest"] == 26  # the task checks the model's limit
+    equal = [[1, 2, 3], [4, 5, 6]]
+    prepare_glue.cut(equal, 5)
+    assert equal == [[1, 2, 3], [4, 5]]
 
 
 def test_processes_change_no_byte(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

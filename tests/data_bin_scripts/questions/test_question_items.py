@@ -123,6 +123,14 @@ def test_a_lone_file_is_split_by_article(prepared: Prepared) -> None:
     assert {line["id"] for line in items(other, "test").surface} != set(ids["test"])
 
 
+def test_all_questions_of_a_sentence_are_in_one_split(prepared: Prepared) -> None:
+    path = prepared.write("src-mine.txt", "".join(f"lake {number} is deep .\n" * 3 for number in range(20)))
+    prepared.write("tgt-mine.txt", "which lake is deep ?\n" * 60)
+    folder = prepared.made("--corpus", path)
+    texts = [{" ".join(source) for source in items(folder, split).source} for split in ("train", "valid", "test")]
+    assert sum(map(len, texts)) == 20
+
+
 # --- what is wrong
 
 
@@ -173,33 +181,6 @@ def test_bad_questions_are_named_and_refused_left_out_or_repaired(
     kinds = {"malformed question": 1, "no answer": 3, "unanswerable": 1}
     kinds |= {"empty question": 1, "empty answer": 1, "empty context": 1}
     assert facts == {kind: {"left out": number} for kind, number in kinds.items()}
-
-
-@pytest.mark.parametrize(
-    ("files", "words", "message"),
-    [
-        ({"src-train.txt": "a\nb\n", "tgt-train.txt": "c\n"}, [], "src-train.txt has 2 lines, "),
-        ({"src-train.txt": "a\n"}, [], "tgt-train.txt: no such file. src-NAME.txt and tgt-NAME.txt must both exist"),
-        ({"train.json": "{"}, [], "train.json: the file is not valid JSON"),
-        ({"train.json": {"data": [{"title": "x"}]}}, [], "train.json: article 1 has no list 'paragraphs'"),
-        ({"train.json": good(), "src-train.txt": ""}, [], "has both train.json and src-train.txt, which"),
-        ({"notes.txt": "x"}, [], "cmrc2018_train.json (plain or .gz); it holds dev.json, notes.txt. Give the files"),
-        ({"train.json": squad([(CITY, [asked("x", "Who?", is_impossible=True)])])}, [], "all training questions are"),
-        ({"train.json": good()}, ["--tokenizer", "no-such"], "--tokenizer no-such: no-such is not a folder"),
-        ({"train.json": good()}, ["--length", "100"], "--length 100 leaves no room for a context"),
-        ({"train.json": good()}, ["--train", "a.json"], "Give either --corpus, or --train and --valid"),
-    ],
-)
-def test_what_cannot_be_prepared_is_refused(
-    prepared: Prepared, files: dict[str, Any], words: list[str], message: str
-) -> None:
-    lines = {"src-dev.txt": "a\n", "tgt-dev.txt": "a\n"} if "train.json" not in files else {"dev.json": good()}
-    for name, content in {**(lines if "notes.txt" not in files else {"dev.json": good()}), **files}.items():
-        prepared.write(f"text/{name}", content)
-    ended = prepared.run("--corpus", prepared.folder / "text", *words)
-    assert ended.status in (1, 2)
-    assert message in ended.error
-    assert sorted(path.name for path in prepared.folder.iterdir()) == ["text"]
 
 
 def test_damaged_and_existing_files_are_named(prepared: Prepared) -> None:

@@ -42,10 +42,10 @@ class Run:
             scores if isinstance(scores, str) else json.dumps(scores)
         )
 
-    def step(self, name: str, command: str) -> None:
+    def step(self, name: str, command: str, commit: str = "abc") -> None:
         with (self.folder / "steps.txt").open("a") as file:
             file.write(f"{name}\n")
-        (self.folder / ".done" / name).write_text(f"hash\n60\nabc\n{command}\n\n")
+        (self.folder / ".done" / name).write_text(f"hash\n60\n{commit}\n{command}\n\n")
 
     def report(self, *words: str) -> list[dict[str, Any]]:
         (self.folder / "models.tsv").write_text("".join(self.lines))
@@ -176,6 +176,7 @@ def test_what_differs_from_a_preset(ours: dict[str, str | list[str]], found: lis
 def test_the_page_has_everything_to_repeat_the_run_and_loads_nothing(run: Run) -> None:
     run.model("none", 1, {"score": 1.0})
     run.step("train:none.s1", "fairseq-train data --lr 1")
+    run.step("report", "python", "def")
     log = 'x | INFO | train_inner | {"num_updates": 1, "loss": 9, "wps": 7}\n'
     log += 'x | INFO | valid | {"valid_num_updates": 1, "valid_loss": 8}\nnum. shared model params: 1,234 (x)\n'
     (run.folder / "logs" / "none.s1.train.log").write_text(log)
@@ -188,7 +189,8 @@ def test_the_page_has_everything_to_repeat_the_run_and_loads_nothing(run: Run) -
     assert not re.search(r"(src|href)=\"(?!data:)", page)
     facts = json.loads((run.folder / "results.json").read_text())
     assert facts["settings"]["train"] == {"lr": 0.5, "max-tokens": 8}
-    assert facts["steps"] == [{"name": "train:none.s1", "seconds": 60, "command": "fairseq-train data --lr 1"}]
+    assert facts["steps"][0] == {"name": "train:none.s1", "seconds": 60, "command": "fairseq-train data --lr 1"}
+    assert facts["commit"] == "abc then def"
     names = {"recipe", "command", "commit", "versions", "machine", "seeds", "settings", "steps", "results"}
     assert set(facts) == names  # other programs read these
     assert set(facts["machine"]) == {"cores", "memory_gib", "gpus"}

@@ -48,6 +48,7 @@ def test_bleu_by_length_and_who_refuses(tmp_path: Path) -> None:
     assert scores["refused"] == scores["refused of 21+ words"] == 10
     assert not {"BLEU", "BLEU of 21+ words"} & scores.keys()
     assert (tmp_path / "x.de").read_text().endswith("\n" * 10)
+    assert score.by_length({0: "a a", 1: "a a a"}, "2") == {"1-2": [0], "3+": [1]}
     with pytest.raises(SystemExit, match="31 sentences were translated, but the test set has 30"):
         scored(tmp_path, dict(enumerate([*REFERENCES, "x"])))
 

@@ -68,7 +68,7 @@ class Logn(PositionEncoding):
       all queries of a sample have the same n_i. Padding, keys of other documents and keys outside of a window are not
       counted; keys in a cache and in segment memory are. A query that sees one key has the factor 0 with form=learned,
       which does not change its attention.
-    - form=learned: s is a parameter of each layer and head (`share`), L h numbers, with the initial value 0.168 of the
+    - form=learned: s is a parameter of each layer and head (`share`), m h numbers, with the initial value 0.168 of the
       paper, at which the mean factor over 1024 tokens is 1. The paper's bias b, which it advises against, is left out.
     - form=llama4: the factor is 1 + a ln(floor(n_i / b) + 1), without parameters. Llama 4 has a = 0.1 and b = 8192, in
       its layers without RoPE (set the option `layers` of `rope` and `logn`). Llama 4 reads the position i + 1 in place

@@ -34,7 +34,7 @@ class PathOptions(Options):
 class Path(PositionEncoding):
     """PaTH attention multiplies keys by a matrix of each later token: e_ij = q_i·H_i ... H_(j+1) k_j / sqrt(D).
 
-    Each token t has a matrix H_t = 1 - b_t w_t w_t^T for each head, which multiplies the part of a vector along w_t by
+    Each token t has a matrix H_t = I - b_t w_t w_t^T for each head, which multiplies the part of a vector along w_t by
     1 - b_t, a number between -1 and 1. The vector w_t of length 1 is U V x_t divided by its length, and
     b_t = 2 sigmoid(u·x_t + c), where x_t is the layer's input.
 

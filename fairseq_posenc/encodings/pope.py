@@ -44,7 +44,7 @@ class Pope(Rotary):
 
     - Index: the angle grows with j - i. The D features of a head have D speeds w_c = base^(-c/D), c = 0 to D - 1, twice
       as many as in RoPE, from 1 to almost 1/base.
-    - Parameters: a phase p_c for each feature of each layer and head (`share`), L d numbers. Phases outside of -2 pi to
+    - Parameters: a phase p_c for each feature of each layer and head (`share`), m d numbers. Phases outside of -2 pi to
       0 count as the nearer end, as in the authors' code. They start at 0, or spread evenly (`phases=uniform`). At the
       phase 0, keys at the same distance on both sides have the same angle, and an encoder learns slowly to distinguish
       left from right: in encoders, set `phases=uniform`.
@@ -65,7 +65,7 @@ class Pope(Rotary):
         "embeddings)",
         equation="the definition of PoPE's attention score",
         formula=r"e_{ij} = \frac{1}{\sqrt{D}} \sum_{c=0}^{D-1} \mathrm{softplus}(q_{ic})\, \mathrm{softplus}(k_{jc}) "
-        r"\cos\left((j - i)\, \theta^{-c/D} + p_{hc}\right)",
+        r"\cos\left((j - i)\, \mathrm{base}^{-c/D} + p_{hc}\right)",
         count="m d",
     )
     options: PopeOptions

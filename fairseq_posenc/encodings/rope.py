@@ -94,7 +94,7 @@ class Rope(rotary.Rotary):
     positions, are not rotated (f_m = 1). For the first F pairs, which make a turn (the first one always counts):
 
     - f_m(p) = exp(i p w_m) + sum_l (a_lm cos(p w_l) + i b_lm sin(p w_l)) over l < F, equation (13) of the paper.
-    - Parameters: a and b, [F, F] for each layer and head (`share`), 2 L h F^2 numbers, drawn from N(0, 0.02). The paper
+    - Parameters: a and b, [F, F], 2 F^2 numbers for each layer and head (`share`), drawn from N(0, 0.02). The paper
       draws them from N(0, sigma); in its code, sigma is 0.02 to 0.04. The code does not train them, and divides each
       column of 1 + a and of 1 + b by its sum, which can be near 0; neither is in equation (13). For pairs that are not
       rotated, the code uses the sine 1; here, it is 0, as in equation (13) and in vLLM.

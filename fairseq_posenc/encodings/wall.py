@@ -26,7 +26,7 @@ class Wall(PositionEncoding):
     logarithm of one gate per head to the whole logit instead; `wall+fox` does both.
 
     - Index: the product runs over t = j + 1 to i, so the key of the query itself is not faded.
-    - Parameters: w and b for each feature of each layer and head, L d (d + 1) numbers. w is drawn from N(0, 0.02), and
+    - Parameters: w and b for each feature of each layer and head, m d (d + 1) numbers. w is drawn from N(0, 0.02), and
       b starts at 8, as in the authors' code, so that the gates start near 1 and attention as without positions.
     - At padding, all gates are 1, so nothing is forgotten. Decoding caches the logarithms of the gates of earlier
       tokens, D numbers per token and head, beside keys and values. Segment memory and documents work: only the gates

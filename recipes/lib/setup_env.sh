@@ -139,7 +139,7 @@ install_fastbpe() {
   missing=$(missing_to_compile)
   if [[ -z $missing ]] && attempt "fastBPE (compiled)" pip_install fastBPE; then return; fi
   echo "  note: fastBPE is left out, because ${missing:-it could not be compiled (see $LOG)}." \
-    "Only --subwords fastbpe and --bpe fastbpe need it."
+    "Only --tokenizer fastbpe and --bpe fastbpe need it."
 }
 
 # take_lock: wait for another setup. macOS has no flock; there, users must not run two setups at the same time.

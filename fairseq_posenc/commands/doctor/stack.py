@@ -132,7 +132,7 @@ def stack_checks() -> list[Check]:
         ("scipy", "scipy", "needed for confidence intervals and correlations", False),
         ("rapidfuzz", "rapidfuzz", "needed for ROUGE-L", False),
         ("sentencepiece", "sentencepiece", "needed by recipes with a SentencePiece model", False),
-        ("fastBPE", "fastBPE", "needed for `--bpe fastbpe` and `--subwords fastbpe`; compiled by pip", False),
+        ("fastBPE", "fastBPE", "needed for `--bpe fastbpe` and `--tokenizer fastbpe`; compiled by pip", False),
     )
     return [
         check_torch(installed("torch"), None if torch_error else cuda_build(), torch_error),

@@ -145,7 +145,7 @@ def test_fastbpe_is_left_out_if_it_cannot_be_compiled(checkout: Path, tools: Pat
     assert (full.returncode, full.stderr) == (0, "")
     [note] = [line for line in full.stdout.splitlines() if "note:" in line]
     assert f"fastBPE is left out, because {why}" in note
-    assert note.endswith("Only --subwords fastbpe and --bpe fastbpe need it.")
+    assert note.endswith("Only --tokenizer fastbpe and --bpe fastbpe need it.")
     assert (checkout / ".venv" / ".ready-full").exists()
 
 

@@ -15,7 +15,6 @@ PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
 OF_FAIRSEQ = {
     "KeyError: \"'_name'\"": "models/__init__.py",
     "ModuleNotFoundError: No module named 'torch'": "utils.py",
-    
     "samples have invalid sizes and will be skipped": "tasks/fairseq_task.py",
     "the BLEU score is computed on BPE tokens": "../fairseq_cli/generate.py",
 }

@@ -46,7 +46,7 @@ def test_threads_get_the_results_of_a_single_thread(case: Case) -> None:
             return decoded(stack, batches[number % 4])
 
     with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(run, range(24)))
+        together = list(pool.map(run, range(12)))
     for number, out in enumerate(together):
         torch.testing.assert_close(out, run(number), rtol=1e-4, atol=1e-5)
 

@@ -72,7 +72,11 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+#: Ways that `make test` tries; each takes a new process.
+TRIED = ("fairseq first", "models", "unpickling")
+
+
+@pytest.mark.parametrize("way", [pytest.param(w, marks=[] if w in TRIED else [pytest.mark.long]) for w in WAYS])
 def test_each_way_registers_everything(way: str) -> None:
     works(f"{WAYS[way]}\n{YES}")
 
@@ -81,7 +85,11 @@ IMPORTED = "import fairseq_posenc as pe; pe.names()"
 
 
 @pytest.mark.parametrize(
-    ("before", "folder"), [("", "link"), (IMPORTED, "package"), (IMPORTED, "link"), (IMPORTED, "clone")]
+    ("before", "folder"),
+    [
+        *(("", "link"), (IMPORTED, "clone")),
+        *(pytest.param(IMPORTED, folder, marks=pytest.mark.long) for folder in ("package", "link")),
+    ],
 )
 def test_user_dir_registers_everything(before: str, folder: str, tmp_path: Path) -> None:
     """--user-dir names the package, a link to it, or the clone that contains it."""

@@ -56,7 +56,7 @@ def test_an_own_plugin_imports_this_one(data: Path, tmp_path: Path) -> None:
     assert "position encoding m4(clip=4" in ran.stdout + ran.stderr
 
 
-@pytest.mark.parametrize("encoding", ["sinusoidal", "shaw[clip=3]+t5", "rope"])
+@pytest.mark.parametrize("encoding", ["shaw[clip=3]+t5", "rope"])
 def test_a_compiled_model_equals_the_uncompiled_one(data: Path, encoding: str) -> None:
     """The section on torch.compile says so; outputs at padding have no meaning."""
     model, task = support.built(data, "--pos-enc", encoding)

@@ -31,8 +31,6 @@ from fairseq import options
 from integration import support
 from scipy import stats
 
-from fairseq_posenc.compat import batches
-
 ENCODINGS = ("sinusoidal", "learned", "shaw", "t5", "rope", "m4", "xl", "deberta")
 WARM_UP = 3 * len(ENCODINGS)  # rounds; imports and caches of torch and fairseq grow in the first ones
 ROUNDS = int(os.environ.get("POSENC_SOAK_ROUNDS", 8 * len(ENCODINGS)))
@@ -86,7 +84,6 @@ def one_round(data: Path, encoding: str) -> None:
     words += ["--num-workers", "1", "--data-buffer-size", "10"]  # fairseq's defaults
     for updates in (4, 8):
         support.train(data, *words, "--max-update", updates, "--save-interval-updates", "2")
-        batches.stop_reading()  # as at the end of a process
     decode = [data, "--user-dir", support.PLUGIN, "--path", folder / "checkpoint_last.pt", "--cpu", "--beam", 2]
     fairseq_cli.generate.main(support.parse(decode, options.get_generation_parser, arch="wav2vec2"))
     (folder / "lines.txt").write_text("w1 w2 w3\nw4 w5\n", encoding="utf-8")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import gc
 import io
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -32,6 +34,9 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf, ValueNode
 from torch import Tensor, nn
+from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
+
+from fairseq_posenc.compat.batches import stop_reading
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "fairseq_posenc"
@@ -177,8 +182,23 @@ def trained(words: Sequence[str]) -> Run:
 
     with tempfile.TemporaryDirectory() as folder, mock.patch.object(fairseq_cli.train, "Trainer", recorder):
         cfg = parse(["--save-dir", folder, *words])  # a later --save-dir takes its place
-        fairseq_cli.train.main(cfg)
+        try:
+            fairseq_cli.train.main(cfg)
+        finally:
+            end_reading()
     return Run(cfg, recorders[0], recorders[0].losses)
+
+
+def end_reading() -> None:
+    """End the threads and the worker processes that read data, as at the end of a process.
+
+    The garbage collector would wait five seconds for each worker.
+    """
+    stop_reading()
+    if multiprocessing.active_children():
+        for item in gc.get_objects():
+            if isinstance(item, _MultiProcessingDataLoaderIter):
+                item._shutdown_workers()
 
 
 class Recorder(Trainer):

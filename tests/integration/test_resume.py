@@ -110,8 +110,10 @@ def test_a_resumed_training_is_undisturbed(case: str, corpora: dict[str, str], t
 
 @pytest.mark.parametrize(
     ("module", "corpus", "task", "workers"),
-    [(masked_lm, "text", masked_lm.STOCK_TASK, 2), (lm, "lines", LINES, 0)],
-    ids=["masked_lm", "language_modeling"],
+    [
+        pytest.param(masked_lm, "text", masked_lm.STOCK_TASK, 2, id="masked_lm"),
+        pytest.param(lm, "lines", LINES, 0, id="language_modeling"),
+    ],
 )
 def test_tasks_of_fairseq_resume_too(
     module: Any, corpus: str, task: list[str], workers: int, corpora: dict[str, str], tmp_path: Path

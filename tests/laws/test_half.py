@@ -203,7 +203,8 @@ def check_sums(case: Case, dtype: torch.dtype = torch.bfloat16) -> None:
 def cases_in_half() -> list[Any]:
     """Return every case with its dtypes, as a module and under autocast.
 
-    `make test-long` tries options in bfloat16 and under autocast; otherwise, they are tried as modules in float16.
+    `make test-long` tries options in bfloat16 and under autocast; otherwise, they are tried as modules in float16. It
+    also tries m3 in float16, because compiling the loops for a dtype takes ten seconds.
     """
     four = list(itertools.product(LOOSE, (False, True)))
     return [
@@ -212,7 +213,7 @@ def cases_in_half() -> list[Any]:
             dtype,
             autocast,
             id=f"{case}-{dtype}-{'autocast' if autocast else 'module'}",
-            marks=[pytest.mark.long] if case.args else [],
+            marks=[pytest.mark.long] if case.args or (case.name == "m3" and dtype == torch.float16) else [],
         )
         for case in every(options_once)
         for dtype, autocast in ([four[0], four[3]] if case.args else four)

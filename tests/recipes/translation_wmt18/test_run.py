@@ -29,6 +29,7 @@ def corpus(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.long  # a minute: every step starts fairseq
 @NEEDS_FASTBPE
 def test_directions_share_their_text_and_a_model_translates_raw_text(corpus: Path, tmp_path: Path) -> None:
     output, environment = tmp_path / "an output", {**os.environ, "VIRTUAL_ENV": sys.prefix}

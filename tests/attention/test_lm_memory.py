@@ -108,7 +108,13 @@ def test_a_column_too_few_is_caught() -> None:
         assert_close(actual, plain(model, tokens, mask(TOKENS, SEGMENT, MEMORY - 1)).detach(), 1e-9, "xl")
 
 
-# -- segments and long texts ------------------------------------------------------------------------------
+@pytest.mark.parametrize("norm", [False, True], ids=["post-LN", "pre-LN"])
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_a_memory_of_all_makes_segments_one(norm: bool, checkpointing: bool) -> None:
+    model = model_of("xl", decoder_normalize_before=norm, checkpoint_activations=checkpointing)
+    with torch.no_grad():
+        whole = model(text())[0]
+    assert_close(read(model, text(), 4, SegmentMemory(TOKENS)), whole, 1e-9)
 
 
 # -- properties of the memory -----------------------------------------------------------------------------

@@ -62,6 +62,9 @@ MISFITS: dict[str, tuple[Callable[[], object], list[str]]] = {
     "caches of an encoder": (
         lambda: stack_of()(X, stack_of().positions(TOKENS, pad=PAD), caches=caches_of()), ["caches are for decoders"]
     ),
+    "segments that nothing reads": (
+        lambda: stack_of().positions(TOKENS, pad=PAD, segments=torch.zeros_like(TOKENS)), ["would ignore them"]
+    ),
     "positions of a list": (lambda: stack_of().positions([[5, 6]], pad=PAD), ["ids, not a list"]),
     "a word for padding": (lambda: stack_of().positions(TOKENS, pad="<pad>"), ["whole number) or None", "type is str"]),
     "tokens for positions": (lambda: stack_of()(X, TOKENS), ["positions must be what Stack.positions(tokens) returns"]),

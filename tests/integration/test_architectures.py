@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import hydra
 import pytest
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_DATACLASS_REGISTRY
 from fairseq.models.transformer import TransformerConfig
@@ -60,6 +61,12 @@ def flat(options: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     }
 
 
+def test_every_architecture_has_a_yaml() -> None:
+    """One has none, because its sizes come from a checkpoint."""
+    ours = {arch for arch in ARCH_MODEL_NAME_REGISTRY if arch.startswith("posenc_")}
+    assert ours - {"posenc_roberta_pretrained"} == set(OURS)
+
+
 @pytest.mark.parametrize("arch", OURS)
 def test_hydra_builds_the_model_of_the_command_line(arch: str) -> None:
     yaml = OmegaConf.load(FOLDER / f"{arch}.yaml")
@@ -68,6 +75,15 @@ def test_hydra_builds_the_model_of_the_command_line(arch: str) -> None:
     model = parsed(arch)
     names = [name for name in config if name != "_name" and not OmegaConf.is_interpolation(config, name)]
     assert {name: model[name] for name in names} == {name: config[name] for name in names}
+
+
+def test_hydra_composes_the_preset_and_the_user_overrides_it() -> None:
+    """The primary config does not overwrite the values of `model=`."""
+    arch = "posenc_transformer_iwslt_de_en"
+    with hydra.initialize_config_dir(str(PLUGIN / "config"), version_base="1.1"):
+        model = hydra.compose("translation", [f"model={arch}", "model.pos_enc=shaw"]).model
+    yaml = {**OmegaConf.load(FOLDER / f"{arch}.yaml"), "share_all_embeddings": True, "pos_enc": "shaw"}
+    assert {name: model[name] for name in yaml} == yaml
 
 
 @pytest.mark.parametrize("arch", STOCK)

@@ -1,4 +1,4 @@
-"""--pos-enc-log-interval: what reaches the log and TensorBoard, and that training stays as it is."""
+"""--pos-enc-log-interval: what reaches the log, and that training stays as it is."""
 
 from __future__ import annotations
 

@@ -110,6 +110,13 @@ def test_a_packed_sample_is_one_segment(text: Path, monkeypatch: pytest.MonkeyPa
     assert doubled
 
 
+def test_segments_of_pairs() -> None:
+    """Test RoBERTa's <s> a </s></s> b </s>, a single sentence, padding, and BERT's <s> a </s> b </s>."""
+    tokens = torch.tensor([[0, 5, 2, 2, 6, 7, 2], [0, 5, 6, 2, 1, 1, 1], [0, 5, 2, 2, 6, 2, 1], [0, 5, 6, 2, 7, 8, 2]])
+    expected = [[0, 0, 0, 1, 1, 1, 1], [0] * 7, [0, 0, 0, 1, 1, 1, 0], [0, 0, 0, 0, 1, 1, 1]]
+    assert pair_segments(tokens, EOS, PAD).tolist() == expected
+
+
 def test_classifying_pairs_gives_their_segments(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, _ = masked_lm.built(text, "--pos-enc", "learned+segments")
     model.register_classification_head("pairs", num_classes=3)

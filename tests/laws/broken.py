@@ -330,6 +330,14 @@ class RoundsPositions(Alibi):
         return penalty.expand(*q.shape[:3], -1)
 
 
+class DoublesGradientsInHalf(Shaw):
+    """Has the right output, but in half precision twice the gradients."""
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        bias = super().content_bias(q, k, positions, layer)
+        return bias if q.dtype.itemsize > 2 else 2 * bias - bias.detach()
+
+
 class SumsInHalf(T5):
     """Reads its table in half precision, in which the gradients of all pairs are then summed."""
 
@@ -347,6 +355,16 @@ class StaleCache(Raffel):
         if size not in kept:
             kept[size] = [{key: x.detach().clone() for key, x in one.items()} for one in super().per_layer(positions)]
         return kept[size]
+
+
+class KeepsTheLongest(Alibi):
+    """Multiplies its penalty by the longest length that it has seen."""
+
+    longest = 0
+
+    def bias(self, positions: Positions, layer: Layer) -> Tensor:
+        self.longest = max(self.longest, positions.key_length)
+        return super().bias(positions, layer) * self.longest
 
 
 class SharesItsWeight(Shaw):

@@ -24,11 +24,20 @@ from fairseq_posenc.encodings.dape import Dape
 from fairseq_posenc.encodings.none import NoEncoding
 from fairseq_posenc.encodings.rope import Rope
 from fairseq_posenc.positions import Positions
+from fairseq_posenc.stack import Stack
 
 from . import broken
 from .cases import Case
 from .scene import Scene
-from .test_caches_and_copies import another_state, check_copy, check_evaluation, in_place, swapped, written_behind
+from .test_caches_and_copies import (
+    another_state,
+    check_copy,
+    check_evaluation,
+    check_lengths,
+    in_place,
+    swapped,
+    written_behind,
+)
 from .test_causality import check_causality
 from .test_count import check_count
 from .test_documents import check_decoding as check_documents_decoding
@@ -41,7 +50,7 @@ from .test_drawn_positions import check_steps as check_drawn_steps
 from .test_frozen import check_frozen
 from .test_gradients import check_gradients
 from .test_half import Expected, check_half, check_sums
-from .test_incremental import STEPS, check_incremental, check_reorder
+from .test_incremental import STEPS, check_incremental, check_reorder, check_reorder_behind_memory
 from .test_initialisation import BY_NAME, check_recommended
 from .test_length import check_beyond
 from .test_memory import check_memory, check_memory_refused
@@ -102,6 +111,7 @@ causality = [partial(check_causality, path=path) for path in ("explicit", "auto"
 documents = [partial(check_documents, side="right", path=path) for path in ("explicit", "auto")]
 steps = partial(check_incremental, steps=STEPS["token by token"], side="none", path="explicit")
 reorder = partial(check_reorder, path="explicit")
+behind_memory = partial(check_reorder_behind_memory, path="explicit")
 left = partial(check_padding, side="left", path="explicit")
 empty_rows = partial(check_empty_rows, side="left", path="explicit")
 memory = partial(check_memory, path="explicit")
@@ -127,6 +137,7 @@ CANARIES: list[tuple[Law, Case, str]] = [
     (empty_rows, fault(broken.BadGradient), "gradient of"),
     (steps, decoder(broken.CountsRowsFromZero), "steps"),
     (reorder, decoder(broken.RemembersSamples), "reordered"),
+    (behind_memory, decoder(broken.RemembersSamples), "behind memory"),
     (memory, fault(broken.CountsRowsFromZero), "with memory"),
     (memory, decoder(broken.CountsRowsFromZero), "with memory"),
     (check_memory_refused, permitted(broken.CountsPads), "not refused"),
@@ -135,8 +146,8 @@ CANARIES: list[tuple[Law, Case, str]] = [
     (check_documents_refused, permitted(broken.DeniesDocuments), "not refused"),
     *((check_shift, fault(broken.ClaimsShiftInvariance, causal=way), "shift_invariant") for way in (False, True)),
     *((check_shift, fault(broken.DeniesShiftInvariance, causal=way), "shift_invariant") for way in (False, True)),
-    (check_direction, fault(broken.ClaimsNoDirection), "directional"),
-    (check_direction, fault(broken.ClaimsDirection), "directional"),
+    *((check_direction, fault(broken.ClaimsNoDirection, causal=way), "directional") for way in (False, True)),
+    *((check_direction, fault(broken.ClaimsDirection, causal=way), "directional") for way in (False, True)),
     (check_beyond, fault(broken.WrapsAround), "beyond the maximum length"),
     (check_beyond, fault(broken.SilentlyClips), "contradicts"),
     (check_beyond, permitted(broken.IgnoresItsLimit), "not refused"),
@@ -151,9 +162,11 @@ CANARIES: list[tuple[Law, Case, str]] = [
     (check_other_direction, fault(NoEncoding, composition=broken.TakesAnyDirection), "not refused"),
     (check_other_direction, fault(NoEncoding, causal=True, composition=broken.TakesAnyDirection), "not refused"),
     *((law, fault(broken.StaleCache), change.__name__) for change, law in evaluation.items()),
+    (check_lengths, fault(broken.KeepsTheLongest), "at first: length 4"),
     (check_copy, fault(broken.SharesItsWeight), "the other one|the changed one|its own parameters"),
     (half(torch.float16), fault(broken.OverflowsInHalf), "half precision"),
     (half(torch.bfloat16), fault(broken.RoundsPositions), "half precision"),
+    (half(torch.float16), fault(broken.DoublesGradientsInHalf), "gradients of (tables|projections) drift"),
     (check_sums, fault(broken.SumsInHalf), r"summed gradient of broken\.weight"),
     (check_count, fault(broken.WrongCount), "parameters, not"),
     (starts, fault(broken.ForgetsToDraw), "is not drawn"),
@@ -192,6 +205,11 @@ def mask_without_documents(right: Any, *, before: bool = False) -> property:
     return property(lambda self: right.make(replace(self, documents=None) if self.offset or not before else self))
 
 
+def forgets_padding_of_memory(right: Any) -> property:
+    """Return positions that take the padding of the memory for tokens."""
+    return property(lambda self: lambda *args, **given: right.fget(self)(*args, **given | {"memory_padding": None}))
+
+
 def factor_on_content(x: Projected, call: LayerView) -> Tensor:
     """Return the logits with the factor of `logn` on the product of query and key only."""
     factor, bias = call.row_factor(), call.additive(*x.raw)
@@ -202,6 +220,7 @@ mask_with_documents_of_queries = partial(mask_without_documents, before=True)
 SHARED: list[tuple[Any, str, Wrong, Callable[[], Any], str]] = [
     (KeyValueCache, "reorder", lambda right: lambda self, order: right(self, order.sort().values),
      lambda: reorder(Case("shaw", causal=True)), "reordered"),
+    (Stack, "positions", forgets_padding_of_memory, lambda: behind_memory(ALIBI), "behind memory"),
     *((Positions, "allowed", mask_without_documents, partial(law, ALIBI), "a document of") for law in documents),
     (Positions, "allowed", mask_with_documents_of_queries, lambda: check_documents_memory(ALIBI), "with memory"),
     (Positions, "allowed", mask_with_documents_of_queries, lambda: check_documents_decoding(ALIBI), "step by step"),

@@ -1,4 +1,4 @@
-"""Test law 5: decoding step by step gives the same output as the whole sequence at once."""
+"""Test law 5: decoding step by step gives the same output as the whole sequence at once, also behind memory."""
 
 from __future__ import annotations
 
@@ -28,13 +28,16 @@ WAYS = {
 BEAM = torch.tensor([2, 0, 0, 1])
 
 
-def decode(stack: Stack, tokens: Tensor, steps: Sequence[int], reorder_after: int = 0) -> Tensor:
-    """Return the output at all columns, computed in steps; samples may be reordered on the way."""
+def decode(stack: Stack, tokens: Tensor, steps: Sequence[int], reorder_after: int = 0, memory: int = 0) -> Tensor:
+    """Return the output at all columns after the memory, computed in steps; samples may be reordered on the way."""
     caches, outputs, done = new_caches(stack), [], 0
+    earlier = tokens[:, :memory]
+    states = stack(embedded(earlier, stack.shape.dim), positions_of(earlier, stack))[1] if memory else None
     for step in steps:
-        seen = tokens[:, : done + step]
+        seen, pads = tokens[:, memory : memory + done + step], tokens[:, :memory].eq(PAD)
         new = embedded(seen, stack.shape.dim)[:, done:]
-        outputs.append(stack(new, positions_of(seen, stack, cached=done), caches=caches)[0])
+        where = positions_of(seen, stack, cached=done, memory=memory, memory_padding=pads)
+        outputs.append(stack(new, where, memory=None if done else states, caches=caches)[0])
         done += step
         if done == reorder_after:
             tokens, outputs = tokens[BEAM], [output[BEAM] for output in outputs]
@@ -69,6 +72,17 @@ def check_reorder(case: Case, path: str) -> None:
     assert_close(decoded, run(stack, tokens[BEAM], path), 1e-10, "reordered")
 
 
+def check_reorder_behind_memory(case: Case, path: str) -> None:
+    """Check the same behind an earlier segment, which begins with padding or consists of it."""
+    stack, memory = Scene(queries=LENGTH).stack(case), 4
+    tokens = padded([8, 3, 6], LENGTH, "left")
+    use_path(stack, _for_steps(case, path))
+    with torch.no_grad():
+        decoded = decode(stack, tokens, [2, 1, 1], reorder_after=3, memory=memory)
+    real = tokens[BEAM, memory:].ne(PAD)
+    assert_close(decoded[real], run(stack, tokens[BEAM], path)[:, memory:][real], 1e-10, "behind memory")
+
+
 CAUSAL = in_turn(lambda case: case.causal, without_options)
 
 
@@ -91,3 +105,9 @@ def test_steps_equal_the_whole_where_gradients_are_kept(case: Case) -> None:
 def test_beam_search_may_reorder(case: Case) -> None:
     for path in PATHS:
         check_reorder(case, path)
+
+
+@pytest.mark.parametrize("case", in_turn(lambda case: case.causal and case.capabilities.memory, without_options))
+def test_beam_search_may_reorder_behind_memory(case: Case) -> None:
+    for path in PATHS:
+        check_reorder_behind_memory(case, path)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from .cases import LENGTH_FLAG, Case, in_turn, without_options
+from .cases import LENGTH_FLAG, Case, claims, in_turn
 from .compare import assert_close, assert_refused
 from .literal import literal_all, literal_embed
 from .scene import attend_all, drawn, embedded, padded, positions_of, run
@@ -58,6 +58,6 @@ def check_against_reference(case: Case, stack: object) -> None:
             assert_close(attend_all(stack, x, positions), expected, 1e-9, "beyond the maximum length")
 
 
-@pytest.mark.parametrize("case", in_turn(now=without_options))
+@pytest.mark.parametrize("case", in_turn(now=claims))
 def test_beyond_the_maximum_length(case: Case) -> None:
     check_beyond(case)

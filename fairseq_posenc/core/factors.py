@@ -40,8 +40,8 @@ class FactoredBias(SharedBias, CachingEncoding):
 
     Each row of `query` belongs to a position; each row of `key` belongs to a position or to a slot of compressed keys.
     By default both tables start from N(0, 0.02), so that their product is near zero but both get gradients. The product
-    of all positions is computed once per forward pass, so its cost does not depend on the batch size. In evaluation
-    mode, the product is kept between forward passes.
+    of all positions is computed once per forward pass, so its cost does not depend on the batch size. While a
+    model decodes, the product is kept between forward passes.
     """
 
     query: Tensor

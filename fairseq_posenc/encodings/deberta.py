@@ -103,7 +103,7 @@ class Deberta(CachingEncoding):
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
         """Return the projections r and t of all table rows that the batch needs, and the rows of the distances.
 
-        In evaluation mode, the projections are cached.
+        While a model decodes, the projections are cached.
         """
         projected, n = self._cache.get(
             positions.reach,

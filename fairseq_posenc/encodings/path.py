@@ -112,7 +112,7 @@ class Path(PositionEncoding):
         """
         w, keys = layer.tensors["project_input"], torch.arange(positions.key_length, device=q.device)
         moved, k = promoted(q) * self.stack.head_dim**-0.5, promoted(k)
-        # A graph for all lengths cannot have a number of blocks.
+        # A compiled graph serves all lengths, so it cannot have a loop whose number of blocks depends on the length.
         size = positions.key_length if torch.compiler.is_compiling() else BLOCK
         blocks = []
         for w_t, k_j, columns in reversed(list(zip(w.split(size, 2), k.split(size, 2), keys.split(size), strict=True))):

@@ -43,8 +43,9 @@ class RopeOptions(ScalingOptions):
         "Whether the cosine and the sine by which a pair is rotated are learned sums of the cosines and sines of all "
         "pairs that make at least one turn within n positions (FoPE). The other pairs are not rotated.",
     )
-    share: str = tables.share_option("none")
-    init_std: float | None = option(
+    # `share` and `init_std` would be ambiguous in `rope+t5[share=all]`, with which models were trained.
+    fourier_share: str = tables.share_option("none")
+    fourier_std: float | None = option(
         None, "Standard deviation of the initial weights of fourier=true (unset: 0.02).", between=(0, 100), example=0.1
     )
 
@@ -55,7 +56,7 @@ class RopeOptions(ScalingOptions):
                 "set only one of them"
             )
         super().__post_init__()
-        for name in ("proportion", "scaling") if self.fourier else ("share", "init_std"):
+        for name in ("proportion", "scaling") if self.fourier else ("fourier_share", "fourier_std"):
             if getattr(self, name) != type(self).__dataclass_fields__[name].default:
                 effect = "does not work" if self.fourier else "has no effect"
                 raise InputError(
@@ -94,10 +95,10 @@ class Rope(rotary.Rotary):
     positions, are not rotated (f_m = 1). For the first F pairs, which make a turn (the first one always counts):
 
     - f_m(p) = exp(i p w_m) + sum_l (a_lm cos(p w_l) + i b_lm sin(p w_l)) over l < F, equation (13) of the paper.
-    - Parameters: a and b, [F, F], 2 F^2 numbers for each layer and head (`share`), drawn from N(0, 0.02). The paper
-      draws them from N(0, sigma); in its code, sigma is 0.02 to 0.04. The code does not train them, and divides each
-      column of 1 + a and of 1 + b by its sum, which can be near 0; neither is in equation (13). For pairs that are not
-      rotated, the code uses the sine 1; here, it is 0, as in equation (13) and in vLLM.
+    - Parameters: a and b, [F, F], 2 F^2 numbers for each layer and head (`fourier_share`), drawn from N(0, 0.02). The
+      paper draws them from N(0, sigma); in its code, sigma is 0.02 to 0.04. The code does not train them, and divides
+      each column of 1 + a and of 1 + b by its sum, which can be near 0; neither is in equation (13). For pairs that
+      are not rotated, the code uses the sine 1; here, it is 0, as in equation (13) and in vLLM.
     - The logits depend on both positions, not only on their distance. Segment memory is therefore refused. Positions
       begin anew in each document, and padding is not counted.
 
@@ -138,12 +139,12 @@ class Rope(rotary.Rotary):
         if not options.fourier:
             return {}
         count = _turning(options, stack)
-        return {name: tables.shape(options.share, stack, count, count) for name in ("cosine", "sine")}
+        return {name: tables.shape(options.fourier_share, stack, count, count) for name in ("cosine", "sine")}
 
     def reset_parameters(self) -> None:
         """Draw the weights of `fourier` from a normal distribution, whose standard deviation is 0.02 by default."""
         for weight in (self.cosine, self.sine):
-            nn.init.normal_(weight, std=0.02 if self.options.init_std is None else self.options.init_std)
+            nn.init.normal_(weight, std=0.02 if self.options.fourier_std is None else self.options.fourier_std)
 
     @property
     def capabilities(self) -> Capabilities:

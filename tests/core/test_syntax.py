@@ -25,6 +25,7 @@ SPELLINGS = [
     ("shaw[share=none]+t5[share=all]", None, "shaw[share=none]+t5[share=all]", "shaw.share=none,t5.share=all"),
     ("shaw+t5[clip=3]", None, "shaw[clip=3]+t5", "clip=3"),  # t5 has no option clip
     ("shaw+t5[shaw.share=none]", None, "shaw[share=none]+t5", "shaw.share=none"),
+    ("rope+t5[share=all]", None, "rope+t5[share=all]", "share=all"),  # checkpoints hold `share=all`
     (TWICE, None, TWICE, "rope.layers=1,rope_2.base=1e+6,rope_2.layers=2"),
     ("shaw+t5[buckets=8]", {"clip": "3"}, "shaw[clip=3]+t5[buckets=8]", "clip=3,buckets=8"),
 ]

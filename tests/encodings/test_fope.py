@@ -69,5 +69,5 @@ def test_without_weights_it_is_rope_that_leaves_slow_pairs_alone() -> None:
     q, k = drawn(6, 6, head_dim=8)
     clipped = build_encoding("rope", "proportion=0.5,base=100", head_dim=8, n=20, heads=2)  # speeds 1, .32, .1, .03
     where = Positions(6, 6, CPU)
-    actual = logits_of(fope(",init_std=0,base=100", head_dim=8, n=20, heads=2), q, k, where)
+    actual = logits_of(fope(",fourier_std=0,base=100", head_dim=8, n=20, heads=2), q, k, where)
     torch.testing.assert_close(actual, logits_of(clipped, q, k, where), rtol=0, atol=1e-12)

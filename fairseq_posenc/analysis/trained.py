@@ -123,7 +123,11 @@ def load(checkpoint: str | Path, data: Path | None = None, side: str | None = No
             raise FigureError(f"--data {data}: {described(error)}") from error
         if (beside := data_beside(checkpoint)) is not None:
             return load(checkpoint, beside, side)
-        (model,), _, _ = load_model([str(checkpoint)], task=_Sizes(checkpoint))
+        try:
+            (model,), _, _ = load_model([str(checkpoint)], task=_Sizes(checkpoint))
+        except RuntimeError as misfit:
+            problem = " ".join(str(misfit).split()).rstrip(". ")
+            raise FigureError(f"{checkpoint}: {problem}. Set --data to the folder with the dictionary.") from misfit
         task, missing = None, described(error).rstrip(".")
     model.eval()
     stacks = {name: stack for name in ("encoder", "decoder") if (stack := _with_encoding(getattr(model, name, None)))}

@@ -24,6 +24,7 @@ import numpy as np
 import torch
 
 from ..core.refusal import InputError, RefusedError
+from . import older_options
 from .patching import overlay, replace, say_once
 
 logger = logging.getLogger(__name__)
@@ -58,13 +59,20 @@ def allowed_globals() -> list[Any]:
 def mend() -> None:
     """Make fairseq load checkpoints with `safe_load`, and name files of another kind.
 
-    fairseq loads checkpoints in checkpoint_utils.py:340 (train, generate, validate, hub) and :909 (EMA weights). The
-    types are also added to torch's own allow-list, so that a plain `torch.load` of such a checkpoint works.
+    fairseq loads checkpoints in checkpoint_utils.py:340 (train, generate, validate, hub) and :909 (EMA weights), and
+    other files in four modules. The types are also added to torch's own allow-list, so that a plain `torch.load` of
+    such a checkpoint works.
     """
     from fairseq import checkpoint_utils
+    from fairseq.data import codedataset
+    from fairseq.models.speech_to_text import xm_transformer
+    from fairseq.models.text_to_speech import vocoder
+    from fairseq.modules.quantization.pq import em
 
     torch.serialization.add_safe_globals(allowed_globals())
-    overlay(checkpoint_utils, "torch", load=safe_load)
+    # The options in a checkpoint may name files that some of these modules load; torch before 2.6 would run their code.
+    for module in (checkpoint_utils, codedataset, em, vocoder, xm_transformer):
+        overlay(module, "torch", load=safe_load)
     replace(checkpoint_utils, "load_checkpoint_to_cpu", _with_all_parts)
 
 
@@ -83,11 +91,13 @@ def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
         if isinstance(name, str) and not has_checksums(name, weights=not options.get("mmap")):
             options.pop("mmap", None)  # files in the old format cannot be memory-mapped
             say_once(logger, f"{name}: the file has no checksums, so damage to its weights cannot be noticed.")
-        return torch.load(file, map_location=map_location, weights_only=True, **options)
+        state = torch.load(file, map_location=map_location, weights_only=True, **options)
     except (FileNotFoundError, IsADirectoryError, PermissionError, MemoryError):
         raise  # these errors name the file or have another cause
     except Exception as error:
         raise _refusal(name or "a checkpoint in memory", error) from error
+    older_options.rename(state)
+    return state
 
 
 def has_checksums(path: str | Path, *, weights: bool = True) -> bool:

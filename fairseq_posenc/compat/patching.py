@@ -29,14 +29,15 @@ def replace(owner: Any, name: str, mend: Callable[..., Any]) -> None:
     """
     original = getattr(owner, name)
     mends = getattr(original, _MARK, ())
-    if mend in mends:
+    own_name = f"{mend.__module__}.{mend.__qualname__}"  # a module that is imported anew has other functions
+    if own_name in mends:
         return
 
     @functools.wraps(original)
     def mended(*args: Any, **kwargs: Any) -> Any:
         return mend(original, *args, **kwargs)
 
-    setattr(mended, _MARK, (*mends, mend))
+    setattr(mended, _MARK, (*mends, own_name))
     setattr(owner, name, mended)
 
 

@@ -2,11 +2,15 @@
 
 fairseq copies a new checkpoint over checkpoint_last.pt and checkpoint_best.pt (checkpoint_utils.py:136), so a killed
 process may leave an incomplete checkpoint. If writing fails, fairseq writes again at the place in the file where the
-first attempt ended.
+first attempt ended. Two training runs in one folder write one after the other, so that neither of them renames half a
+file of the other.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -55,16 +59,24 @@ def _copied_whole(original: Callable[..., Any], src_path: str, dst_path: str, ov
 
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
-    """Yield a temporary path as `whole` does.
+    """Yield a temporary path as `whole` does, to one process at a time for each folder; wait for the others.
+
+    The lock is not that of `core/locking.py`, which would leave a file among the user's checkpoints.
 
     Raises:
         CheckpointError: The checkpoint cannot be written.
     """
-    try:
-        with whole(path) as partial:
-            yield partial
-    except OSError as error:
-        raise CheckpointError(
-            f"{path}: the checkpoint cannot be saved. {described(error)} Earlier checkpoints are unchanged. Give the "
-            "same command again to continue."
-        ) from error
+    with contextlib.ExitStack() as stack:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(path.parent, os.O_RDONLY)
+            stack.callback(os.close, descriptor)  # also ends the lock
+            with contextlib.suppress(OSError):  # some network file systems cannot lock a folder
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with whole(path) as partial:
+                yield partial
+        except OSError as error:
+            raise CheckpointError(
+                f"{path}: the checkpoint cannot be saved. {described(error)} Earlier checkpoints are unchanged. Give "
+                "the same command again to continue."
+            ) from error

@@ -124,7 +124,7 @@ def config_of(folder: Path, settings: Mapping[str, Any], vocabulary: list[str] |
             return ModelConfig(**{"causal": kind == _OWN_LM, **settings[OWN]})
         except TypeError as error:
             problem = f"{where}: {OWN} does not hold the settings that this version knows ({error})"
-            raise CheckpointError(f"{problem}. Install a newer fairseq_posenc, or export the model again.") from None
+            raise CheckpointError(f"{problem}. Export the model again, or install a newer fairseq_posenc.") from None
     if kind not in _KINDS:
         problem = f"model_type is {kind}, but only {', '.join(_KINDS)} can be read"
         raise CheckpointError(f"{where}: {problem}. Give a BERT, a RoBERTa or a GPT-2.")
@@ -140,10 +140,11 @@ def _common(where: str, settings: Mapping[str, Any]) -> dict[str, Any]:
         raise CheckpointError(f"{where}: {missing[0]} must be a number. Download the file again.")
     values = {ours: settings.get(theirs, _DEFAULTS.get(theirs)) for ours, theirs in table.items()}
     known = {"gelu": "gelu"} if kind == "roberta" else _ACTIVATIONS
-    if values["activation"] not in known:
-        problem = f"{where}: {table['activation']} {values['activation']!r} is not supported"
+    activation = str(values["activation"])
+    if activation not in known:
+        problem = f"{where}: {table['activation']} {activation!r} is not supported"
         raise CheckpointError(f"{problem}. Give a model with {' or '.join(known)}.")
-    return values | {"activation": known[values["activation"]]}
+    return values | {"activation": known[activation]}
 
 
 def _bert(where: str, settings: Mapping[str, Any], vocabulary: list[str] | None) -> ModelConfig:

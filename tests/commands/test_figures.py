@@ -114,7 +114,9 @@ def test_a_second_segment_is_read_from_its_first_token(tmp_path: Path, monkeypat
 # -- reading checkpoints and texts -------------------------------------------------------------------------------
 
 
-def test_weights_need_no_dictionary(checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_need_no_dictionary(
+    checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected = {model: load(path) for model, path in checkpoints.items()}
 
     def missing(_: Any, path: str) -> None:
@@ -129,6 +131,11 @@ def test_weights_need_no_dictionary(checkpoints: dict[str, Path], monkeypatch: p
         assert all(torch.equal(ours, theirs) for ours, theirs in same)
     with pytest.raises(ValueError, match=r"This figure reads text\. Set --data to the folder with the dictionary"):
         next(on_text(loaded, "valid", 1, 1))
+    state = safe_load(path)
+    state["model"].popitem()
+    torch.save(state, tmp_path / "other.pt")
+    with pytest.raises(ValueError, match=r"other\.pt: .* Set --data to the folder with the dictionary"):
+        load(tmp_path / "other.pt")
 
 
 def test_figures_from_another_folder_find_the_text(

@@ -13,7 +13,7 @@ pytest.importorskip("fairseq")
 import fairseq
 from fairseq import utils
 
-from fairseq_posenc.compat import literals
+from fairseq_posenc.compat import literals, safe_load
 
 SOURCE = Path(fairseq.__file__).parent
 #: Files of fairseq that start programs, and why no file of data or options reaches them as code.
@@ -43,6 +43,16 @@ def test_every_module_of_fairseq_that_evaluates_text_evaluates_literals() -> Non
     for file in evaluating:
         module = importlib.import_module(f"fairseq.{file.removesuffix('.py').replace('/', '.')}")
         assert vars(module)["eval"] is literals.literal, file
+
+
+@pytest.mark.filterwarnings("ignore:invalid escape sequence:SyntaxWarning")
+def test_every_module_of_fairseq_that_loads_files_loads_plain_data() -> None:
+    """In distributed/utils.py, fairseq loads what other processes of the same training send."""
+    loading = files_that_call("torch.load") - {"distributed/utils.py"}
+    assert len(loading) > 4
+    for file in loading:
+        module = importlib.import_module(f"fairseq.{file.removesuffix('.py').replace('/', '.')}")
+        assert vars(module)["torch"].load is safe_load, file
 
 
 @pytest.mark.filterwarnings("ignore:invalid escape sequence:SyntaxWarning")

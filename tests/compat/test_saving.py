@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -68,3 +70,45 @@ def test_a_process_that_is_killed_while_it_copies_leaves_the_old_copy(
     assert safe_load(second)["update"] == 3
     copy(first, second)  # also removes what the killed process left
     assert files(tmp_path) == ["checkpoint_1_2.pt", "checkpoint_last.pt"]
+
+
+# -- two trainings
+
+
+def test_two_trainings_in_one_folder_write_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second asks for the lock while the first writes. Threads stand for the processes."""
+    path, real_save, real_lock = tmp_path / "checkpoint_last.pt", torch.save, fcntl.flock
+    writing, asked, order = threading.Event(), threading.Event(), list[object]()
+
+    def lock(descriptor: int, operation: int) -> None:
+        if writing.is_set():
+            asked.set()
+        real_lock(descriptor, operation)
+
+    def write(state: dict[str, object], file: object) -> None:
+        order.append((state["update"], "begins"))
+        writing.set()
+        asked.wait()
+        real_save(state, file)
+        order.append((state["update"], "ends"))
+
+    monkeypatch.setattr(fcntl, "flock", lock)
+    monkeypatch.setattr(torch, "save", write)
+    first, second = (threading.Thread(target=save, args=(path, update)) for update in (1, 2))
+    first.start()
+    writing.wait()
+    second.start()
+    for thread in (first, second):
+        thread.join()
+    assert order == [(1, "begins"), (1, "ends"), (2, "begins"), (2, "ends")]
+    assert safe_load(path)["update"] == 2
+    assert files(tmp_path) == ["checkpoint_last.pt"]
+
+
+def test_a_folder_that_cannot_be_locked_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    save(tmp_path / "checkpoint_last.pt")
+    assert safe_load(tmp_path / "checkpoint_last.pt")["update"] == 1

@@ -23,7 +23,7 @@ from fairseq import checkpoint_utils, options
 from integration import support
 from omegaconf import OmegaConf
 
-from fairseq_posenc.compat.checkpoints import CheckpointError
+from fairseq_posenc.compat.checkpoints import CheckpointError, safe_load
 from fairseq_posenc.data import question_pieces, question_text
 
 FAST = ["--max-update", 60, "--lr", 0.005, "--max-tokens", 400]
@@ -122,10 +122,22 @@ def test_validation_generates_and_scores(data: Path, monkeypatch: pytest.MonkeyP
     assert run.losses[-1] < run.losses[0] / 4
 
 
-def test_another_copy_mechanism_is_named(data: Path, tmp_path: Path) -> None:
-    q.trained(data, "--max-update", 1, "--copy-mechanism", "gate", "--save-dir", tmp_path)
+def test_checkpoints_from_before_copynet_keep_their_gate(data: Path, tmp_path: Path) -> None:
+    """They have the option `no_copy`. Training goes on with --copy-mechanism gate only."""
+    quick, folder = ["--max-update", 1], ["--save-dir", tmp_path]
+    q.trained(data, *quick, "--copy-mechanism", "gate", *folder)
+    file = tmp_path / "checkpoint_last.pt"
+    expected = generated(data, tmp_path)
+    state = safe_load(file)
+    model = state["cfg"]["model"]
+    options = model if isinstance(model, dict) else vars(model)
+    assert options.pop("copy_mechanism") == "gate"
+    options["no_copy"] = False
+    torch.save(state, file)
+    assert generated(data, tmp_path) == expected
     with pytest.raises(CheckpointError, match="--copy-mechanism is gate in the checkpoint, copynet here"):
-        q.trained(data, "--max-update", 2, "--save-dir", tmp_path)
+        q.trained(data, "--max-update", 2, *folder)
+    q.trained(data, "--max-update", 2, "--copy-mechanism", "gate", *folder)
 
 
 # -- the loss ---------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,10 @@ with contextlib.suppress(ImportError):  # without fairseq, the tests of the core
 if sys.prefix != sys.base_prefix:  # `.venv/bin/python -m pytest` finds the programs of .venv, as if it were activated
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.prefix) / "bin"), os.environ.get("PATH", os.defpath)])
     os.environ["VIRTUAL_ENV"] = sys.prefix
+
+# Whoever starts the tests with nohup or in a script's background ignores these, and so would the processes of the tests.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

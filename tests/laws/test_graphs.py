@@ -31,8 +31,7 @@ from .test_reference import Forward
 
 ON_GPU = torch.get_default_device().type == "cuda"
 #: Sizes of the batches of a training run: samples and tokens.
-BATCHES = ((2, 16), (3, 24), (4, 40), (2, 33))
-MOST = 4
+BATCHES = ((2, 16), (3, 24), (2, 33))
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +57,7 @@ def check(case: Case, scene: Scene) -> None:
 #: Hooks of encodings that change the logits or the values; the others take the fused kernel on a GPU.
 CHANGES = {"bias", "content_bias", "scores", "adapt", "values"}
 #: Encodings with operations that the first encoding with the same hooks does not have.
-OTHERS = {"t5", "fire", "tupe", "cope", "m3", "m4", "m4m", "deberta", "path"}
+OTHERS = {"t5", "fire", "tupe", "cope", "m3", "m4m", "deberta", "path"}
 
 
 def tried(case: Case) -> bool:
@@ -74,7 +73,7 @@ def test_the_compiled_formula_equals_the_reference(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", in_turn(lambda case: not case.args, lambda case: str(case) in ("shaw-causal", "m3-causal"))
+    "case", in_turn(lambda case: not case.args, lambda case: str(case) == "shaw-causal")
 )
 def test_inductor_gives_the_reference(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graphs, "BACKEND", "inductor")
@@ -177,7 +176,7 @@ def test_single_samples_short_texts_padding_and_validation_need_few_graphs(monke
     use_path(stack, "compiled")
     counts = []
     for _ in range(2):
-        for training, batch, length, side in itertools.product((True, False), (1, 2, 5), (1, 2, 16, 40), ("", "right")):
+        for training, batch, length, side in itertools.product((True, False), (1, 5), (1, 2, 40), ("", "right")):
             lengths = [max(1, length - (i % 2 if side else 0)) for i in range(batch)]
             tokens = padded(lengths, length, side or "none")
             with torch.set_grad_enabled(training):
@@ -188,12 +187,12 @@ def test_single_samples_short_texts_padding_and_validation_need_few_graphs(monke
 
 def test_two_encodings_in_a_process_do_not_disturb_each_other() -> None:
     """Torch compares the inputs of one encoding with the graphs of the others."""
-    for name in ("xl", "shaw", "xl"):
-        check_graphs(Case(name), MOST, layers=1)
+    for name in ("t5", "m1", "t5"):
+        check_graphs(Case(name), 4, layers=1)
 
 
 def test_a_graph_for_each_length_is_caught() -> None:
-    with pytest.raises(AssertionError, match="4 graphs"):
+    with pytest.raises(AssertionError, match="3 graphs"):
         check_graphs(Case("broken", cls=broken.GraphForEachLength), 2, layers=1)
 
 
@@ -220,7 +219,7 @@ def one_step(stack: Stack, path: str, seed: int = 0) -> list[Tensor]:
 @pytest.mark.parametrize("checkpointed", [pytest.param(False, marks=pytest.mark.long), True])
 def test_dropout_is_the_same_as_in_eager_mode(checkpointed: bool) -> None:
     """Compiling must not draw random numbers, and activation checkpointing must draw the same again."""
-    case = Case("m4")
+    case = Case("m1")
     stack = case.stack(case.shape(), attention_dropout=0.4, checkpoint_activations=checkpointed).train()
     for actual, expected in zip(one_step(stack, "compiled"), one_step(stack, "explicit"), strict=True):
         assert_close(actual, expected, 1e-9, "a step with dropout")

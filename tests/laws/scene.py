@@ -131,6 +131,18 @@ def embedded(tokens: Tensor, dim: int) -> Tensor:
     return normal(WORDS, dim, generator=torch.Generator().manual_seed(1))[tokens]
 
 
+def batch_of(stack: Stack, lengths: Sequence[int] = (6, 4), side: str = "right") -> tuple[Tensor, Tensor, Positions]:
+    """Return tokens [B, T] of these lengths, their vectors [B, T, d] in the stack's dtype, and their positions."""
+    tokens = padded(lengths, max(lengths), side)
+    dtype = next(stack.layers.parameters()).dtype
+    return tokens, embedded(tokens, stack.shape.dim).to(dtype), positions_of(tokens, stack)
+
+
+def directed(out: Tensor) -> Tensor:
+    """Return a loss whose gradient differs from zero. The sum of squares of a layer norm's output would be constant."""
+    return (out * normal(*out.shape, generator=torch.Generator().manual_seed(3)).to(out.dtype)).sum()
+
+
 def drawn(stack: Stack, seed: int = 0) -> Stack:
     """Draw all parameters anew, away from their initial values, and return the stack in evaluation mode."""
     generator = torch.Generator().manual_seed(seed)

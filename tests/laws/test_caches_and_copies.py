@@ -123,7 +123,7 @@ def check_evaluation(case: Case, change: Callable[[Stack], None]) -> None:
     stack = drawn(case.stack(case.shape())).float()
     output(stack, 9)
     change(stack)
-    compare_with_fresh(case, stack, change.__name__, (9, 7))
+    compare_with_fresh(case, stack, change.__name__, [9])
 
 
 def check_inference_mode(case: Case) -> None:
@@ -154,7 +154,7 @@ def check_copy(case: Case) -> None:
         untouched = output(other, 9)
         in_place(changed)
         assert_same(output(other, 9), untouched, "the other one")
-        compare_with_fresh(case, changed, "the changed one", (9, 7))
+        compare_with_fresh(case, changed, "the changed one", [9])
     check_own_parameters(case)
 
 

@@ -42,30 +42,27 @@ def check_compiled(
         assert_close(one, other, 1e-9, backend)
 
 
-def check_in_use(case: Case, dtype: torch.dtype, tolerance: float, layers: int) -> None:
+def check_in_use(case: Case, dtype: torch.dtype, tolerance: float) -> None:
     """Compare both in evaluation without gradients, where encodings cache values."""
-    stack = drawn(case.stack(case.shape(layers=layers))).eval().to(dtype)
+    stack = drawn(case.stack(case.shape(layers=1))).eval().to(dtype)
     tokens = padded([6, 4], 6, "left")
     x, positions = embedded(tokens, stack.shape.dim).to(dtype), positions_of(tokens, stack)
     real = tokens.ne(PAD)
     torch._dynamo.reset()
-    run = torch.compile(stack, fullgraph=True, backend="aot_eager")
+    run = torch.compile(stack, fullgraph=True, backend="eager")
     with torch.no_grad():
-        assert_close(run(x, positions)[0][real].double(), stack(x, positions)[0][real].double(), tolerance, "aot_eager")
+        assert_close(run(x, positions)[0][real].double(), stack(x, positions)[0][real].double(), tolerance, "in use")
 
 
 @pytest.mark.parametrize("case", in_turn(without_options, first_of_kind))
 def test_a_layer_compiles_to_one_graph(case: Case) -> None:
     check_compiled(case, layers=1)
-    check_in_use(case, torch.float64, 1e-9, layers=1)
+    check_in_use(case, torch.float64, 1e-9)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [*("m3", "m4m", "t5"), *(pytest.param(n, marks=pytest.mark.long) for n in ("shaw", "m4", "xl", "deberta", "tupe"))],
-)
-def test_a_stack_in_half_precision_compiles(name: str) -> None:
-    check_in_use(Case(name), torch.bfloat16, 0.1, layers=2)
+@pytest.mark.parametrize("name", ["m3", "m4m", "t5"])
+def test_a_layer_in_half_precision_compiles(name: str) -> None:
+    check_in_use(Case(name), torch.bfloat16, 0.1)
 
 
 @pytest.mark.long
@@ -88,4 +85,4 @@ def test_inductor_gives_the_same(name: str) -> None:
 )
 def test_a_graph_that_is_not_the_encoding_is_caught(cls: type, words: str) -> None:
     with pytest.raises(Exception, match=words):
-        check_compiled(Case("broken", cls=cls))
+        check_compiled(Case("broken", cls=cls), layers=1)

@@ -6,16 +6,14 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor
 
 from fairseq_posenc.attention.statistics import LayerStatistics, measuring, table_norm, values_of
-from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
 from .cases import Case, defaults
 from .compare import differ
-from .literal import heads_of, literal_embed, literal_layers, literal_logits, literal_mask
-from .scene import Scene, attend_all
+from .literal import literal_embed, literal_layers, literal_pairs, literal_softmax
+from .scene import PAD, Scene, attend_all
 from .test_reference import Forward
 
 #: without padding, with padding, and with memory too, if the encoding allows it
@@ -26,33 +24,17 @@ SHIFTED = {"gcdf"}
 
 @torch.no_grad()
 def literal_values(forward: Forward, index: int) -> tuple[float, float]:
-    """Return the largest logit and the mean entropy of a layer, pair by pair from the literal logits."""
+    """Return the largest logit and the mean entropy of a layer, from the literal logits of the real tokens."""
     stack, positions = forward.stack, forward.positions(forward.tokens, forward.cached)
     inputs = literal_embed(stack.pos, forward.x, forward.positions(forward.tokens))
     inputs = torch.cat([forward.memory, inputs], 1)
     attention = stack.layers[index - 1].self_attn
     layers = literal_layers(stack.pos, index, attention.project_query, attention.project_key, inputs)
-    keys_of = inputs
-    compressing = [(member, layer) for member, layer in layers if "compress" in member.hooks]
-    for member, layer in compressing:
-        keys_of, _ = member.reference_compress(keys_of, keys_of, positions, layer)
-    q = heads_of(attention.q_proj(inputs[:, positions.offset :]), attention)
-    logits = literal_logits(layers, q, heads_of(attention.k_proj(keys_of), attention), positions)
-    allowed = (torch.ones(1, 1, 1, 1, dtype=torch.bool) if compressing else literal_mask(positions)).expand_as(logits)
-    return _of_rows(logits, allowed, positions)
-
-
-def _of_rows(logits: Tensor, allowed: Tensor, positions: Positions) -> tuple[float, float]:
-    largest, entropies = [], []
-    for sample, head, row in torch.cartesian_prod(*(torch.arange(size) for size in logits.shape[:3])).tolist():
-        padding = positions.padding
-        if padding is not None and padding[sample, positions.offset + row]:
-            continue
-        seen = logits[sample, head, row][allowed[sample, head, row]]
-        largest.append(float(seen.max()))
-        weights = torch.exp(seen - seen.max()) / torch.exp(seen - seen.max()).sum()
-        entropies.append(-sum(float(w) * float(w.log()) for w in weights if w > 0))
-    return max(largest), sum(entropies) / len(entropies)
+    logits, allowed, _ = literal_pairs(attention, layers, inputs, positions)
+    entropies = torch.special.entr(literal_softmax(logits, allowed)).sum(-1).transpose(0, 1)
+    real = forward.tokens[:, forward.cached :].ne(PAD)
+    seen = logits.masked_fill(~allowed, -torch.inf).transpose(0, 1)[:, real]
+    return float(seen.max()), float(entropies[:, real].mean())
 
 
 def check_statistics(case: Case, scene: Scene, path: str) -> None:

@@ -106,6 +106,14 @@ class BadGradient(Shaw):
         return super().content_bias(q, k, positions, layer) + 0.1 * size
 
 
+class ReadsTheFirstSample(Shaw):
+    """Fails if there is no sample, or if torch.func runs all samples at once."""
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        assert q[0].isfinite().all()
+        return super().content_bias(q, k, positions, layer)
+
+
 # -- decoding and memory (laws 5 and 6) ----------------------------------------------------------------
 
 

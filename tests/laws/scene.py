@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from hypothesis import strategies as st
@@ -101,29 +102,10 @@ def segments_of(tokens: Tensor) -> Tensor:
     return (tokens.eq(EOS).cumsum(1) % 2) * tokens.ne(PAD)
 
 
-def positions_of(
-    tokens: Tensor,
-    stack: Stack,
-    *,
-    cached: int = 0,
-    memory: int = 0,
-    memory_padding: Tensor | None = None,
-    span: int | None = None,
-    documents: Tensor | None = None,
-) -> Positions:
-    """Make the positions as a model does, with everything that the encoding reads."""
+def positions_of(tokens: Tensor, stack: Stack, *, memory: int = 0, **given: Any) -> Positions:
+    """Make the positions as a model does, with everything that the encoding reads; see `Composition.positions`."""
     segments = F.pad(segments_of(tokens), (memory, 0)) if stack.pos.needs_segments else None
-    return stack.positions(
-        tokens,
-        pad=PAD,
-        boundaries=(BOS, EOS),
-        cached=cached,
-        memory=memory,
-        memory_padding=memory_padding,
-        span=span,
-        segments=segments,
-        documents=documents,
-    )
+    return stack.positions(tokens, pad=PAD, boundaries=(BOS, EOS), memory=memory, segments=segments, **given)
 
 
 def embedded(tokens: Tensor, dim: int) -> Tensor:

@@ -95,6 +95,7 @@ evaluation = {change: partial(caches.check_evaluation, change=change) for change
 
 CANARIES: list[tuple[Law, Case, str]] = [
     (reference, fault(broken.WrongSign, share="none"), "differs"),
+    (reference, fault(broken.ForgetsTheLayer, share="none"), "differs"),
     (reference, fault(broken.Detached), r"gradient of pos\.broken\.weight"),
     (fused_gradients, fault(broken.Detached), r"gradient of pos\.broken\.weight"),
     (partial(check_fused, scene=Scene()), fault(broken.WrongInInference), "differs"),

@@ -169,7 +169,7 @@ def test_padding_and_lengths_beyond_a_clip_distance_need_few_more_graphs(case: C
 
 def test_single_samples_short_texts_padding_and_validation_need_few_graphs() -> None:
     """Torch makes graphs of their own for one sample, and for one and two tokens, but for no larger numbers."""
-    case = Case("raffel", causal=True)
+    case = Case("alibi", causal=True)
     stack = case.stack(case.shape(layers=1, head_dim=8, max_length=64)).float()
     use_path(stack, "compiled")
     counts = []
@@ -185,7 +185,7 @@ def test_single_samples_short_texts_padding_and_validation_need_few_graphs() -> 
 
 def test_two_encodings_in_a_process_do_not_disturb_each_other() -> None:
     """Torch compares the inputs of one encoding with the graphs of the others."""
-    for name in ("xl", "shaw", "xl"):
+    for name in ("m2", "shaw", "m2"):
         check_graphs(Case(name), MOST, layers=1)
 
 
@@ -306,8 +306,8 @@ def gradient_of(stack: Stack, reentrant: bool) -> Tensor:
 @pytest.mark.parametrize(
     ("first", "reentrant"),
     [
-        *((2, True), (3, False)),
-        *(pytest.param(*pair, marks=pytest.mark.long) for pair in ((1, False), (1, True), (2, False), (3, True))),
+        *((2, True), (1, False)),
+        *(pytest.param(*pair, marks=pytest.mark.long) for pair in ((1, True), (2, False), (3, True), (3, False))),
     ],
 )
 def test_a_failure_within_activation_checkpointing_changes_no_gradient(
@@ -340,14 +340,6 @@ def test_recomputing_the_attention_alone_is_no_failure(monkeypatch: pytest.Monke
         outputs.append(torch.autograd.grad(directed(checkpoint(run, *x, use_reentrant=False)), x))
     for actual, expected in zip(*outputs, strict=True):
         assert_close(actual, expected, 1e-9, "gradient")
-    assert not stack.pos.uncompiled
-
-
-def test_an_error_of_the_caller_is_no_failure_of_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    stack, call = one_layer()
-    use_backend(monkeypatch, torch._dynamo.lookup_backend("eager"))
-    with pytest.raises(RuntimeError):
-        paths.attend(Projected(*(torch.ones(2, 2, columns, 4).double() for columns in (6, 5, 6))), call, training=True)
     assert not stack.pos.uncompiled
 
 
@@ -407,24 +399,3 @@ def test_training_at_users_sizes_is_finite_and_close(case: Case, dtype: torch.dt
         assert torch.isfinite(out).all()
         out.float().square().sum().backward()
         assert all(torch.isfinite(p.grad).all() for p in dropped.parameters() if p.grad is not None)
-
-
-@pytest.mark.parametrize("length", [64, 192, 320, 704] if ON_GPU else [24])
-@pytest.mark.parametrize("name", ["none", "rope", "t5"])
-def test_gradients_with_a_mask_are_finite_if_all_logits_are_very_negative(name: str, length: int) -> None:
-    """At such lengths, the gradient of cuDNN's kernel contains NaN if a row's logsumexp is below -88.7."""
-    case = Case(name)
-    shape = case.shape(layers=1, heads=4, head_dim=64, max_length=length)
-    stack = case.stack(shape).to(torch.bfloat16 if ON_GPU else torch.float32).train()
-    attention = stack.layers[0].self_attn
-    with torch.no_grad():  # all keys point away from all queries
-        attention.k_proj.weight.copy_(-attention.q_proj.weight)
-    tokens = padded([length, length - 5], length)
-    x = 60 * normal(1, 1, shape.dim, generator=torch.Generator().manual_seed(0)).expand(2, length, -1)
-    own = x.to(attention.q_proj.weight.dtype).requires_grad_()
-    where = positions_of(tokens, stack)
-    out = attention(own, where, stack.pos.per_layer(where)[0])[0]
-    (gradient,) = torch.autograd.grad(directed(out), own)
-    q, k = attention.project_query(own), attention.project_key(own)
-    assert float((q * k).sum(-1).max()) * attention.head_dim**-0.5 < -88.7
-    assert gradient.isfinite().all()

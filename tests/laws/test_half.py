@@ -18,7 +18,7 @@ from fairseq_posenc.stack import Stack
 
 from .cases import Case, directions, every, in_one_direction, in_turn, options_once, without_options
 from .compare import assert_close, assert_finite
-from .scene import drawn, embedded, normal, on_device, padded, positions_of, use_path
+from .scene import batch_of, drawn, normal, on_device, padded, positions_of, use_path
 
 #: Length, and widths of heads. Beyond 256, squares of distances are too large for float16, and bfloat16 cannot
 #: distinguish some columns. One stack of every encoding has heads as wide as BERT's. Options and the other direction
@@ -54,22 +54,9 @@ def observed_dtypes() -> Iterator[set[torch.dtype]]:
         yield dtypes
 
 
-def at_length(case: Case, length: int = LENGTH) -> Case:
-    """Return the case for long sequences: where it is refused, with its lengths scaled as the sequences are."""
-    if _accepted(case, length):
-        return case
-    scale = length // case.shape().max_length
-    numbers = [name for name, value in case.args.items() if type(value) is int]
-    tries = [replace(case, args={**case.args, name: scale * case.args[name]}) for name in numbers]
-    return next(scaled for scaled in tries if _accepted(scaled, length))
-
-
-def _accepted(case: Case, length: int) -> bool:
-    try:
-        case.encoding(case.shape(max_length=length))
-    except ValueError:
-        return False
-    return True
+def at_length(case: Case, length: int) -> Case:
+    """Return the case for sequences of this length, which a longer table must exceed."""
+    return replace(case, args={**case.args, "extend_to": 2 * length}) if "extend_to" in case.args else case
 
 
 def small(case: Case, length: int = LENGTH, *, narrow: bool = False) -> Stack:
@@ -115,8 +102,8 @@ def reference(request: pytest.FixtureRequest) -> Expected:
 def forward(stack: Stack, dtype: torch.dtype) -> torch.Tensor:
     """Run a stack on padded tokens at the maximum length: [B, T, d]."""
     length = stack.pos.limit or stack.shape.max_length
-    tokens = padded([length, length // 2], length)
-    return stack(embedded(tokens, stack.shape.dim).to(dtype), positions_of(tokens, stack))[0]
+    _, x, positions = batch_of(stack, [length, length // 2])
+    return stack(x.to(dtype), positions)[0]
 
 
 def check_half(reference: Expected, dtype: torch.dtype, *, autocast: bool, path: str) -> None:

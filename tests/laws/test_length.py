@@ -9,10 +9,12 @@ from contextlib import contextmanager
 import pytest
 import torch
 
+from fairseq_posenc.stack import Stack
+
 from .cases import LENGTH_FLAG, Case, claims, in_turn
 from .compare import assert_close, assert_refused
 from .literal import literal_all, literal_embed
-from .scene import attend_all, drawn, embedded, padded, positions_of, run
+from .scene import attend_all, batch_of, drawn, padded, run
 
 MAXIMUM, BEYOND = 8, 13
 
@@ -43,15 +45,14 @@ def check_beyond(case: Case) -> None:
             too_long = padded([limit + 1], limit + 1)
             assert_refused(lambda: run(stack, too_long), case.spec, str(limit), LENGTH_FLAG)
         if limit is None or limit >= BEYOND:
-            check_against_reference(case, stack)
+            check_against_reference(stack)
             assert len(warnings) == 1, f"{len(warnings)} warnings instead of one"
             assert LENGTH_FLAG in warnings[0]
 
 
-def check_against_reference(case: Case, stack: object) -> None:
+def check_against_reference(stack: Stack) -> None:
     """Compare with the reference twice, because the warning must be logged only once."""
-    tokens = padded([BEYOND, 10], BEYOND)
-    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
+    _, x, positions = batch_of(stack, [BEYOND, 10])
     with torch.no_grad():
         expected = literal_all(stack, literal_embed(stack.pos, x, positions), positions)
         for _ in range(2):

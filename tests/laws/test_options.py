@@ -1,24 +1,31 @@
-"""Test law 11: an option changes something or is refused, and errors about unknown names list the known names."""
+"""Test law 11: an option changes something or is refused, and errors about unknown names list the known names.
+
+Every numeric option has a range; outputs within it are finite, and other values are refused.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import typing
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from fairseq_posenc.core import options as opts
 from fairseq_posenc.core.options import N, Options, option
-from fairseq_posenc.core.syntax import parse_options
 from fairseq_posenc.encodings import build, get, names
+from fairseq_posenc.encodings.alibi import AlibiOptions
 
-from .cases import Case, alternatives, defaults, directions
-from .compare import assert_refused, differ, refusal
-from .scene import attend_all, drawn, embedded, padded, positions_of
+from .cases import Case, alternatives, defaults, directions, every
+from .compare import assert_finite, differ, refusal
+from .scene import attend_all, batch_of, drawn
 
-LENGTH = 24
+#: Length at which options are compared, and the longest sequence at which values within the ranges are tried.
+LENGTH, LONGEST = 24, 12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,12 +58,11 @@ def what_it_is(case: Case) -> tuple[Any, ...]:
     return built.capabilities, built.limit, scales, start
 
 
-def output_of(case: Case) -> torch.Tensor:
+def output_of(case: Case, length: int, dtype: torch.dtype = torch.float64, layers: int = 2) -> torch.Tensor:
     """Return the output of each layer with drawn parameters, [L, B, T, d]."""
-    stack = drawn(case.stack(case.shape(max_length=LENGTH)))
-    tokens = padded([LENGTH, LENGTH], LENGTH)
+    stack = drawn(case.stack(case.shape(layers=layers, max_length=length))).to(dtype)
     with torch.no_grad():
-        return attend_all(stack, embedded(tokens, stack.shape.dim), positions_of(tokens, stack))
+        return attend_all(stack, *batch_of(stack, [length, length])[1:])
 
 
 def check_option(option: OneOption) -> None:
@@ -81,7 +87,9 @@ def outcome(option: OneOption) -> str:
         declared = what_it_is(changed)
     except ValueError:
         return "refused"
-    same = declared == what_it_is(option.case) and not differ(output_of(changed), output_of(option.case))
+    same = declared == what_it_is(option.case) and not differ(
+        output_of(changed, LENGTH), output_of(option.case, LENGTH)
+    )
     return "nothing" if same else "changes"
 
 
@@ -137,21 +145,9 @@ def test_an_encoding_states_its_facts_and_what_its_options_mean(name: str) -> No
         assert field.default not in alternatives(field)
 
 
-def test_an_option_may_be_called_as_a_word_of_python() -> None:
-    @dataclasses.dataclass(frozen=True)
-    class Keyword(Options):
-        lambda_: float = option(4.0, "a height", example=2.0)
-
-    assert opts.names(Keyword) == ["lambda", "layers", "window"]
-    assert [row["name"] for row in opts.describe(Keyword)] == ["lambda"]
-    for text in ("lambda=2", "lambda_=2"):
-        assert str(opts.fill(Keyword, parse_options(text))) == "lambda=2.0"
-    assert_refused(lambda: opts.fill(Keyword, {"lambda": "wide"}), "lambda=wide must be a number")
-    assert_refused(lambda: parse_options("lambda=2,lambda_=2"), "twice")
-
-
 SAME = [
     ("t5", "max-distance=64", "max_distance=64"),
+    ("gcdf", "lambda=2", "lambda_=2"),
     ("shaw", "share=layer_wise", "share=layer-wise"),
     ("shaw", " clip = 3, values=True ,share=none", {"clip": 3, "values": True, "share": "none"}),
     ("shaw", "clip=none", None),
@@ -172,3 +168,90 @@ def test_in_a_composition_an_option_finds_its_owner() -> None:
     assert both.members["shaw"].options.clip == 3
     assert [member.options.init_std for member in both.members.values()] == [0.5, 0.1]
     assert build("sentence-restart+shaw", "sentence-restart.init=zeros", shape).members["shaw"].options.init == "normal"
+
+
+# -- ranges of numbers -------------------------------------------------------------------------------------
+
+
+def is_numeric(cls: type[Options], field: dataclasses.Field[Any]) -> bool:
+    hint = typing.get_type_hints(cls)[field.name]
+    return bool({int, float} & {hint, *typing.get_args(hint)})
+
+
+#: Every option, and those that are numbers, with their encodings.
+FIELDS = [(name, field) for name in names() for field in dataclasses.fields(get(name).Options)]
+NUMERIC = [(name, field) for name, field in FIELDS if is_numeric(get(name).Options, field)]
+
+
+def with_value(name: str, field: dataclasses.Field[Any], value: Any) -> Case:
+    """Return a case of an encoding that has this option set, together with the options that it needs."""
+    cases = every(lambda case: case.name == name)
+    case = next((case for case in cases if field.name in case.args), cases[0])
+    key = f"{name}.{field.name}" if "+" in case.spec and field.name not in case.args else field.name
+    return dataclasses.replace(case, args={**case.args, key: value})
+
+
+def bounds(field: dataclasses.Field[Any]) -> tuple[float, float]:
+    low, high = field.metadata["between"]
+    return low, LONGEST if high == N else high
+
+
+def at(field: dataclasses.Field[Any], part: float) -> float:
+    """Return the value at this part of the range, on a logarithmic scale: the range may have many orders."""
+    low, high = bounds(field)
+    start = low or 1e-9 * high
+    return low if part == 0 else min(high, start * math.exp(part * math.log(high / start)))
+
+
+def check_value(case: Case, field: dataclasses.Field[Any], part: float) -> None:
+    """Check that all outputs in float32 are finite with this value, or that the encoding refuses it for a reason."""
+    value = at(field, part)
+    is_whole = all(isinstance(bound, int | str) for bound in field.metadata["between"])
+    key = next((key for key in case.args if key.endswith(f".{field.name}")), field.name)
+    case = dataclasses.replace(case, args={**case.args, key: round(value) if is_whole else value})
+    try:
+        outputs = output_of(case, LONGEST, torch.float32, layers=1)
+    except ValueError as error:
+        refused = str(error)
+    else:
+        refused = opts.written(field)
+        assert_finite(outputs, str(case))
+    assert opts.written(field) in refused
+
+
+def test_every_number_declares_a_range() -> None:
+    for name, field in FIELDS:
+        numeric = (name, field) in NUMERIC
+        assert bool(field.metadata["between"]) == bool(opts.written_range(field)) == numeric, f"{name}: {field.name}"
+
+
+@pytest.mark.parametrize(("name", "field"), NUMERIC, ids=lambda part: getattr(part, "name", part))
+@settings(max_examples=1)
+@given(part=st.floats(0, 1))
+@example(part=0.0)
+@example(part=1.0)
+def test_every_number_within_the_range_gives_finite_outputs(
+    name: str, field: dataclasses.Field[Any], part: float
+) -> None:
+    check_value(with_value(name, field, field.metadata["example"]), field, part)
+
+
+@dataclasses.dataclass(frozen=True)
+class Wide(AlibiOptions):
+    """Define an option whose range is too wide: the square of its largest value is infinite."""
+
+    size: float = option(1.0, "a size", between=(1, 1e30), example=2.0)
+
+
+def test_a_range_that_is_too_wide_is_caught() -> None:
+    class Overflows(get("alibi")):  # type: ignore[misc]
+        Options = Wide
+
+        def bias(self, positions: Any, layer: Any) -> torch.Tensor:
+            return super().bias(positions, layer).float() * self.options.size**2
+
+    case = dataclasses.replace(defaults(lambda case: case.spec == "alibi")[0], spec="overflows", cls=Overflows)
+    field = dataclasses.fields(Wide)[-1]
+    check_value(case, field, 0.0)
+    with pytest.raises(AssertionError):
+        check_value(case, field, 1.0)

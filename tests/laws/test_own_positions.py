@@ -13,7 +13,7 @@ from fairseq_posenc.positions import Positions
 from .cases import LENGTH_FLAG, Case, claims, defaults, in_one_direction, in_turn
 from .compare import assert_close, assert_refused
 from .literal import literal_all, literal_embed
-from .scene import PAD, Scene, attend_all, embedded, on_device, padded, positions_of
+from .scene import PAD, Scene, attend_all, batch_of, embedded, on_device, padded, positions_of
 from .test_reference import EXPLICIT, Forward, check_gradients
 
 #: Memory or a cache before the queries, with padding on the left; and a single query after memory or a cache.
@@ -67,8 +67,7 @@ def check_own(case: Case, scene: Scene = SCENE, *, shared: bool = False) -> None
 def check_columns(case: Case) -> None:
     """Check that the positions 0 to K-1 give what columns give."""
     stack = SCENE.stack(case)
-    tokens = padded([6, 4], 6)
-    x, where = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
+    _, x, where = batch_of(stack)
     with torch.no_grad():
         own = attend_all(stack, x, replace(where, ids=torch.arange(6)))
         assert_close(own, attend_all(stack, x, where), EXPLICIT, "positions 0 to K-1")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
-from fairseq_posenc.encodings.shaw import Shaw
-from fairseq_posenc.positions import Positions
-
+from . import broken
 from .cases import Case, in_turn, options_once, without_options
 from .compare import assert_close
 from .scene import Scene, normal, padded, positions_of
@@ -46,26 +43,6 @@ def test_gradients_of_each_sample_equal_a_loop(case: Case) -> None:
         check_per_sample(case, training)
 
 
-class _Summed(torch.autograd.Function):
-    """Compute a sum with a gradient that torch cannot transform."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return grad
-
-
-class OnlyForLoops(Shaw):
-    """Computes its gradient by a function that torch.func cannot transform."""
-
-    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Any) -> Tensor:
-        out: Tensor = _Summed.apply(super().content_bias(q, k, positions, layer))
-        return out
-
-
-def test_a_gradient_that_cannot_be_transformed_is_caught() -> None:
-    with pytest.raises(RuntimeError, match="functorch"):
-        check_per_sample(Case("broken", cls=OnlyForLoops), training=True)
+def test_an_encoding_that_reads_single_samples_is_caught() -> None:
+    with pytest.raises(RuntimeError, match="data-dependent"):
+        check_per_sample(Case("broken", cls=broken.ReadsTheFirstSample), training=True)

@@ -13,7 +13,6 @@ from fairseq_posenc.encodings import names
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
-from . import broken
 from .cases import Case, every, in_turn, without_options
 from .compare import assert_close, assert_refused
 from .literal import literal_all, literal_embed
@@ -128,13 +127,3 @@ def test_many_random_cases_equal_the_reference(name: str) -> None:
         check_reference(case, scene)
 
     check()
-
-
-def test_a_fault_in_one_of_the_layers_is_found_by_random_scenes() -> None:
-    @settings(max_examples=24)
-    @given(scene=scenes())
-    def check(scene: Scene) -> None:
-        check_reference(Case("broken", {"share": "none"}, cls=broken.ForgetsTheLayer), scene)
-
-    with pytest.raises(AssertionError, match="differs"):
-        check()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor
@@ -15,10 +13,9 @@ from fairseq_posenc.stack import Stack
 
 from .cases import Case, scheduled
 from .compare import assert_close, assert_refused, differ
-from .scene import Scene, attend_all, drawn, embedded, padded, positions_of
+from .scene import Scene, attend_all, batch_of, drawn
 from .test_gradients import check_gradients
 from .test_reference import check_fused, check_reference
-from .together import check_laws
 
 #: The encoding is active in the first and the last of three layers. The last layer has number 3, but rank 2.
 SCHEDULE, LAYERS = "1:3", 3
@@ -26,28 +23,11 @@ SCENE = Scene(layers=LAYERS, before=2, side="left")
 SCHEDULED = scheduled(SCHEDULE)
 WITH_SCHEDULE = {case.spec for case in SCHEDULED}
 
-#: Compositions whose members are active in different layers of two, or in one of them.
-COMPOSED = [
-    Case("rope+rope-2", {"rope.layers": "1", "rope-2.layers": "2", "rope-2.base": 100.0}, causal=True),
-    Case("rope+m4m", {"rope.layers": "1", "m4m.layers": "2"}, causal=True),
-    Case("t5+m2", {"t5.layers": "1", "m2.layers": "2", "content_scale": "one"}, causal=True),
-    Case("rope+m4", {"rope.layers": "2", "m4.scale": 3.0, "m4.layers": "1"}, causal=True),
-    Case("shaw+alibi", {"shaw.layers": "2", "values": True}, causal=True),
-    Case("alibi+dape", {"dape.layers": "2"}, causal=True),
-    Case("learned+linformer+t5", {"linformer.layers": "2", "t5.layers": "1"}),
-]
-
-
-def positions(stack: Stack) -> tuple[Tensor, Any]:
-    """Return inputs and positions with padding for a stack."""
-    tokens = padded([16, 4], 16)
-    return embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
-
 
 def outputs(stack: Stack) -> Tensor:
     """Return the output of each layer for the same inputs, [L, B, T, d]."""
     with torch.no_grad():
-        return attend_all(stack, *positions(stack))
+        return attend_all(stack, *batch_of(stack, [16, 4])[1:])
 
 
 def check_layers(case: Case) -> None:
@@ -90,20 +70,6 @@ def test_only_the_layers_of_the_schedule_have_tables(case: Case) -> None:
     assert has == type(member).count(member.options, case.shape(layers=LAYERS))
     everywhere = Case(case.spec, {key: value for key, value in case.args.items() if key != "layers"}, case.causal)
     assert has == sum(parameter.numel() for parameter in everywhere.encoding(case.shape(layers=2)).parameters())
-
-
-@pytest.mark.parametrize("case", COMPOSED, ids=str)
-def test_members_of_different_layers_obey_the_laws(case: Case) -> None:
-    check_laws(case, Scene(before=2, side="left"))
-
-
-def test_a_scale_holds_in_the_layers_of_its_encoding() -> None:
-    shape = Case("t5").shape(layers=LAYERS)
-    built = build("t5", "content_scale=one,layers=2", shape)
-    assert [built.layer(index).scale for index in (1, 2, 3)] == [shape.head_dim**-0.5, 1, shape.head_dim**-0.5]
-
-
-# -- broken variants -----------------------------------------------------------------------------------
 
 
 # -- values of the option ------------------------------------------------------------------------------

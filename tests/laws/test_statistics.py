@@ -7,11 +7,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fairseq_posenc.attention.statistics import LayerStatistics, measuring, table_norm, values_of
+from fairseq_posenc.attention.statistics import measuring, table_norm, values_of
 from fairseq_posenc.stack import Stack
 
 from .cases import Case, defaults
-from .compare import differ
 from .literal import literal_embed, literal_layers, literal_pairs, literal_softmax
 from .scene import PAD, Scene, attend_all
 from .test_reference import Forward
@@ -103,26 +102,19 @@ def measured_values(stack: Stack, forward: Forward, dtype: torch.dtype) -> dict[
 # -- norms of tables ----------------------------------------------------------------------------------------------
 
 
-def test_a_table_with_a_part_for_each_layer_has_a_norm_for_each() -> None:
-    stack = Scene().stack(Case("shaw", {"share": "head-wise"}))
-    table = stack.pos.members["shaw"].weight
-    assert len(table) == 2
-    assert [float(table_norm(block.self_attn.view)) for block in stack.layers] == pytest.approx(
-        [float(part.detach().norm()) for part in table]
-    )
-    assert differ(table[0].norm(), table[1].norm())
-
-
-@pytest.mark.parametrize("case", [Case("t5", {"share": "layer-wise"}), Case("learned")], ids=str)
-def test_shared_parameters_count_in_every_layer(case: Case) -> None:
+@pytest.mark.parametrize("case", [Case("shaw", {"share": "head-wise"}), Case("t5"), Case("learned")], ids=str)
+def test_a_table_has_a_norm_in_each_layer_that_reads_it(case: Case) -> None:
     stack = Scene().stack(case)
-    expected = [sum(float(p.detach().square().sum()) for p in stack.pos.parameters()) ** 0.5] * 2
-    assert [float(table_norm(block.self_attn.view)) for block in stack.layers] == pytest.approx(expected)
+    (table,) = stack.pos.parameters()
+    parts = table.detach() if case.spec == "shaw" else [table.detach()] * 2
+    norms = [float(table_norm(block.self_attn.view)) for block in stack.layers]
+    assert norms == pytest.approx([float(part.norm()) for part in parts])
+    assert case.spec != "shaw" or norms[0] != norms[1]
 
 
 def test_an_encoding_without_parameters_has_no_norm() -> None:
     forward = Forward(Case("alibi", causal=True), SCENES[0])
     with measuring(forward.stack) as layers, torch.no_grad():
         forward.actual("explicit")
-    assert [isinstance(layer, LayerStatistics) for layer in layers] == [True, True]
+    assert len(layers) == 2
     assert not [name for name in values_of(layers) if name.startswith("table_norm")]

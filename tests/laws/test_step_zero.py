@@ -16,7 +16,7 @@ from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
 from .cases import Case, in_turn, without_options
-from .scene import PAD, embedded, normal, padded, positions_of, segments_of
+from .scene import PAD, batch_of, normal, segments_of
 
 LAYERS, HEADS, LENGTH = 5, 2, 32
 #: Gradients below this fraction of the stack's largest gradient count as zero. Parameters that learn have at least 1e-8
@@ -41,13 +41,11 @@ CASES = [*in_turn(now=without_options), *(pytest.param(Case(*more), id=str(Case(
 
 def inputs(stack: Stack) -> tuple[Tensor, Positions, Tensor]:
     """Return embedded tokens [B, T, d], their positions, and weights of the loss that are zero at padding."""
-    tokens = padded([LENGTH, LENGTH - 5], LENGTH)
-    positions = positions_of(tokens, stack)
+    tokens, x, positions = batch_of(stack, [LENGTH, LENGTH - 5])
     assert (positions.segments is not None) == stack.pos.needs_segments
     assert all(set(sample.tolist()) == {0, 1} for sample in segments_of(tokens))
     assert (positions.cls_column is not None) == stack.shape.has_cls
-    x = embedded(tokens, stack.shape.dim)
-    wanted = normal(*x.shape, generator=torch.Generator().manual_seed(1)).to(x.dtype)
+    wanted = normal(*x.shape, generator=torch.Generator().manual_seed(1))
     return x, positions, wanted * tokens.ne(PAD)[..., None]
 
 

@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings.shaw import Shaw
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
+from . import broken
 from .cases import Case, in_turn, options_once, without_options
 from .compare import assert_close
-from .scene import Scene, embedded, padded, positions_of, use_path
+from .scene import Scene, batch_of, embedded, padded, positions_of, use_path
 
 PATHS = ("explicit", "auto")
 
@@ -40,8 +40,7 @@ def check_empty_batch(case: Case, path: str, training: bool) -> None:
 def check_unusual(case: Case, path: str) -> None:
     """Check that other integer types and strides, and a single token, change nothing."""
     stack = Scene().stack(case)
-    tokens = padded([6, 4], 6)
-    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
+    tokens, x, positions = batch_of(stack)
     expected = output(stack, x, positions, path)
     strided = x.transpose(0, 1).contiguous().transpose(0, 1)
     assert not strided.is_contiguous()
@@ -64,14 +63,6 @@ def test_empty_batches_other_types_and_strides_change_nothing(case: Case, path: 
     check_unusual(case, path)
 
 
-class ReadsTheFirstSample(Shaw):
-    """Fails if there is no sample."""
-
-    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: object) -> Tensor:
-        assert q[0].isfinite().all()
-        return super().content_bias(q, k, positions, layer)  # type: ignore[arg-type]
-
-
 def test_an_encoding_that_needs_a_sample_is_caught() -> None:
     with pytest.raises(IndexError):
-        check_empty_batch(Case("broken", cls=ReadsTheFirstSample), "explicit", training=False)
+        check_empty_batch(Case("broken", cls=broken.ReadsTheFirstSample), "explicit", training=False)

@@ -146,22 +146,17 @@ class WrapsAround(Raffel):
         return table[:, (distances + self.clip) % table.shape[-1]] * self.stack.head_dim**-0.5
 
 
-class SilentlyClips(Learned):
-    """Gives all later tokens the last position."""
-
-    @property
-    def limit(self) -> int | None:
-        return None
-
-    def ids(self, positions: Positions) -> Tensor:
-        return positions.query_ids.clamp(max=self.stack.max_length - 1)
-
-
 class IgnoresItsLimit(Learned):
     """Declares a limit and works beyond it."""
 
     def ids(self, positions: Positions) -> Tensor:
         return positions.query_ids.clamp(max=self.stack.max_length - 1)
+
+
+class SilentlyClips(IgnoresItsLimit):
+    """Gives all later tokens the last position."""
+
+    limit = None
 
 
 # -- parameters and options (laws 9 to 11) -------------------------------------------------------------
@@ -352,13 +347,6 @@ class ReadsColumns(Shaw):
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         return super().content_bias(q, k, replace(positions, ids=None), layer)
-
-
-class DoublesPositions(Learned):
-    """Counts positions that the caller gives twice."""
-
-    def ids(self, positions: Positions) -> Tensor:
-        return positions.query_ids if positions.ids is None else positions.query_ids * 2
 
 
 class TakesAnyPositions(Composition):

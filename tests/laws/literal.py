@@ -55,7 +55,7 @@ def literal_pairs(
     for member, layer in layers:
         if "compress" in member.hooks:
             keys_of, values_of = member.reference_compress(keys_of, values_of, positions, layer)
-            allowed = ~empty(positions, inputs)[:, None, None, None]
+            allowed = allowed.any(-1, keepdim=True)  # a slot holds all keys
     q = heads_of(attention.q_proj(inputs[:, positions.offset :]), attention)
     logits = literal_logits(layers, q, heads_of(attention.k_proj(keys_of), attention), positions)
     return logits, allowed.expand_as(logits), heads_of(attention.v_proj(values_of), attention)
@@ -141,12 +141,6 @@ def literal_softmax(logits: Tensor, allowed: Tensor) -> Tensor:
     exponentials = torch.exp((logits - largest).masked_fill(~allowed, 0.0)) * allowed
     total = exponentials.sum(-1, keepdim=True)
     return exponentials / total.masked_fill(total == 0, 1.0)
-
-
-def empty(positions: Positions, inputs: Tensor) -> Tensor:
-    """Return which samples are padding only, [B] bool."""
-    none = torch.zeros(len(inputs), dtype=torch.bool)
-    return none if positions.padding is None else positions.padding.all(-1)
 
 
 def heads_of(x: Tensor, attention: SelfAttention) -> Tensor:

@@ -5,7 +5,7 @@ Legend: B batch, T tokens, M columns of memory, P columns already cached, K all 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,12 +125,18 @@ def directed(out: Tensor) -> Tensor:
     return (out * normal(*out.shape, generator=torch.Generator().manual_seed(3)).to(out.dtype)).sum()
 
 
-def drawn(stack: Stack, seed: int = 0) -> Stack:
+def with_gradients(out: Tensor, loss: Tensor, tensors: Iterable[Tensor]) -> list[Tensor]:
+    """Return an output and the gradients of a loss for some tensors, which are zero if it does not depend on them."""
+    gradients = torch.autograd.grad(loss, list(tensors), allow_unused=True)
+    return [out, *(torch.zeros(()) if gradient is None else gradient for gradient in gradients)]
+
+
+def drawn(stack: Stack, seed: int = 0, size: float = 0.4) -> Stack:
     """Draw all parameters anew, away from their initial values, and return the stack in evaluation mode."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in stack.parameters():
-            parameter.add_(normal(*parameter.shape, generator=generator).to(parameter.dtype), alpha=0.4)
+            parameter.add_(normal(*parameter.shape, generator=generator).to(parameter.dtype), alpha=size)
     return stack.eval()
 
 

@@ -17,7 +17,7 @@ from fairseq_posenc.stack import Stack
 
 from .cases import Case, claims, defaults, in_turn
 from .compare import assert_close, assert_refused
-from .scene import PAD, Scene, attend_all, embedded, new_caches, normal, padded, positions_of, use_path
+from .scene import PAD, Scene, attend_all, embedded, new_caches, normal, padded, positions_of, use_path, with_gradients
 
 WIDTH = 9
 #: Lengths of the documents in each sample, with padding and without.
@@ -60,11 +60,7 @@ class Packed:
 def outcome(stack: Stack, x: Tensor, positions: Positions, weight: Tensor) -> list[Tensor]:
     """Return the outputs and, if gradients are recorded, the gradients of all parameters."""
     output = stack(x, positions)[0]
-    if not torch.is_grad_enabled():
-        return [output]
-    parameters = [parameter for parameter in stack.parameters() if parameter.requires_grad]
-    gradients = torch.autograd.grad((output * weight).sum(), parameters, allow_unused=True)
-    return [output, *(torch.zeros(()) if gradient is None else gradient for gradient in gradients)]
+    return with_gradients(output, (output * weight).sum(), stack.parameters()) if torch.is_grad_enabled() else [output]
 
 
 def check_documents(case: Case, side: str, path: str) -> None:

@@ -6,8 +6,7 @@ The parameters of an encoding also get their gradients if all other parameters a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -24,19 +23,12 @@ from .scene import Scene, batch_of, drawn, use_path
 WAYS = ["plain", "checkpointed", "reentrant"]
 
 
-@contextmanager
-def accumulations(stack: Stack) -> Iterator[Counter[str]]:
-    """Return how often each parameter of the encoding accumulates a gradient; DDP allows it once."""
+def accumulations(stack: Stack) -> Counter[str]:
+    """Return how often each parameter of the encoding will accumulate a gradient; DDP allows it once."""
     counts: Counter[str] = Counter()
-    handles = [
+    for name, parameter in stack.pos.named_parameters():
         parameter.register_post_accumulate_grad_hook(lambda _, name=name: counts.update([name]))
-        for name, parameter in stack.pos.named_parameters()
-    ]
-    try:
-        yield counts
-    finally:
-        for handle in handles:
-            handle.remove()
+    return counts
 
 
 def reentrant(block: Block, x: Tensor, positions: Positions, tensors: dict[str, dict[str, Tensor]]) -> Tensor:
@@ -69,8 +61,8 @@ def gradients(stack: Stack, way: str, layers: Sequence[int]) -> dict[str, Tensor
     stack.zero_grad()
     _, x, positions = batch_of(stack)
     x.requires_grad_()
-    with accumulations(stack) as counts:
-        forward(stack, x, positions, way, layers).square()[..., 0].sum().backward()
+    counts = accumulations(stack)
+    forward(stack, x, positions, way, layers).square()[..., 0].sum().backward()
     for name, _ in stack.pos.named_parameters():
         assert counts[name] == 1, f"{way}: {name} accumulated {counts[name]} times"
     assert x.grad is not None
@@ -93,9 +85,9 @@ def check_stack_flag(case: Case) -> None:
     results = []
     for saving in (False, True):
         stack = drawn(case.stack(case.shape(), checkpoint_activations=saving)).train()
-        with accumulations(stack) as counts:
-            output = stack(*batch_of(stack)[1:])[0]
-            output.square()[..., 0].sum().backward()
+        counts = accumulations(stack)
+        output = stack(*batch_of(stack)[1:])[0]
+        output.square()[..., 0].sum().backward()
         assert set(counts.values()) <= {1}, f"accumulated {counts}"
         results.append([output, *(p.grad for p in stack.parameters() if p.grad is not None)])
     for one, other in zip(*results, strict=True):

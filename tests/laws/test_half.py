@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
@@ -16,9 +15,9 @@ from fairseq_posenc.attention import formula
 from fairseq_posenc.ops.precision import promoted
 from fairseq_posenc.stack import Stack
 
-from .cases import Case, directions, every, in_one_direction, in_turn, options_once, without_options
+from .cases import Case, defaults, directions, in_one_direction, in_turn, options_once, without_options
 from .compare import assert_close, assert_finite
-from .scene import batch_of, drawn, normal, on_device, padded, positions_of, use_path
+from .scene import batch_of, directed, drawn, on_device, padded, positions_of, use_path
 
 #: Length, and widths of heads. Beyond 256, squares of distances are too large for float16, and bfloat16 cannot
 #: distinguish some columns. One stack of every encoding has heads as wide as BERT's. Options and the other direction
@@ -64,12 +63,7 @@ def small(case: Case, length: int = LENGTH, *, narrow: bool = False) -> Stack:
     torch.manual_seed(0)
     wide = not narrow and (case.cls is not None or (not case.args and case.causal == directions(case.spec)[0]))
     shape = case.shape(layers=1, head_dim=WIDE if wide else NARROW, max_length=length)
-    stack = at_length(case, length).stack(shape)
-    start = copy.deepcopy(stack.state_dict())
-    moved = drawn(stack).state_dict()
-    share = shape.dim**-0.5
-    stack.load_state_dict({name: start[name] + share * (moved[name] - start[name]) for name in start})
-    return stack.float()
+    return drawn(at_length(case, length).stack(shape), size=0.4 * shape.dim**-0.5).float()
 
 
 class Expected:
@@ -77,15 +71,14 @@ class Expected:
 
     def __init__(self, case: Case) -> None:
         self.stack = small(case)
-        output = forward(self.stack, torch.float32)
+        output = forward(self.stack)
         self.output, self.gradients = output.detach(), gradients(self.stack, output)
 
 
 def gradients(stack: Stack, output: torch.Tensor) -> dict[str, torch.Tensor]:
     """Return the gradients of the tables and of the projections, each as one vector."""
-    direction = normal(*output.shape, generator=torch.Generator().manual_seed(1)).float()
     stack.zero_grad()
-    (output.float() * direction).sum().backward()
+    directed(output.float()).backward()
     found: dict[str, list[torch.Tensor]] = {"tables": [], "projections": []}
     for name, p in stack.named_parameters():
         if p.grad is not None and (name.startswith("pos.") or "self_attn." in name):
@@ -93,33 +86,26 @@ def gradients(stack: Stack, output: torch.Tensor) -> dict[str, torch.Tensor]:
     return {kind: torch.cat(parts) for kind, parts in found.items() if parts}
 
 
-@pytest.fixture(scope="module")
-def reference(request: pytest.FixtureRequest) -> Expected:
-    """Return the expected outputs, which are computed once for all tests of a case."""
-    return Expected(request.param)
-
-
-def forward(stack: Stack, dtype: torch.dtype) -> torch.Tensor:
+def forward(stack: Stack) -> torch.Tensor:
     """Run a stack on padded tokens at the maximum length: [B, T, d]."""
     length = stack.pos.limit or stack.shape.max_length
-    _, x, positions = batch_of(stack, [length, length // 2])
-    return stack(x.to(dtype), positions)[0]
+    return stack(*batch_of(stack, [length, length // 2])[1:])[0]
 
 
-def check_half(reference: Expected, dtype: torch.dtype, *, autocast: bool, path: str) -> None:
+def check_half(expected: Expected, dtype: torch.dtype, *, autocast: bool, path: str) -> None:
     """Compare a module in half precision, or under autocast, with the same module in float32."""
-    half = copy.deepcopy(reference.stack) if autocast else copy.deepcopy(reference.stack).to(dtype)
+    half = copy.deepcopy(expected.stack).to(torch.float32 if autocast else dtype)
     use_path(half, path)
     cast = torch.autocast(torch.get_default_device().type, dtype=dtype) if autocast else nullcontext()
     with observed_dtypes() as seen, cast, torch.set_grad_enabled(path == "explicit"):
-        output = forward(half, torch.float32 if autocast else dtype)
-    assert_close(output.float(), reference.output, LOOSE[dtype], "half precision")
+        output = forward(half)
+    assert_close(output.float(), expected.output, LOOSE[dtype], f"half precision, {dtype} on the {path} path")
     if path == "explicit":
         assert seen == {torch.float32}, f"logits and softmax in {seen}"
         for kind, actual in gradients(half, output).items():
-            expected = reference.gradients[kind]
+            right = expected.gradients[kind]
             assert_finite(actual, f"gradients of {kind}")
-            drift = float((actual - expected).square().mean().sqrt() / expected.square().mean().sqrt())
+            drift = float((actual - right).square().mean().sqrt() / right.square().mean().sqrt())
             assert drift <= GRADIENTS[dtype], f"the gradients of {kind} drift by {drift:.2g}"
 
 
@@ -156,11 +142,6 @@ def hook_outputs(stack: Stack) -> list[torch.Tensor]:
     return [x for x in results if x is not None]
 
 
-def learns(case: Case) -> bool:
-    """Return whether the encoding has parameters."""
-    return next(case.encoding(case.shape()).parameters(), None) is not None
-
-
 def check_sums(case: Case, dtype: torch.dtype = torch.bfloat16) -> None:
     """Compare the gradients of an encoding's parameters in half precision with those in float64.
 
@@ -181,45 +162,33 @@ def check_sums(case: Case, dtype: torch.dtype = torch.bfloat16) -> None:
         assert_close(gradients[0][name].double() / size, expected / size, SUMMED, f"summed gradient of {name}")
 
 
-def cases_in_half() -> list[Any]:
-    """Return every case with its dtypes, as a module and under autocast.
-
-    `make test` tries default options in float16 as a module and in bfloat16 under autocast, and `make test-long` tries
-    all. Compiling the loops of m3 for a dtype takes ten seconds, so `make test` tries m3 in one dtype only.
-    """
-    ways = list(itertools.product(LOOSE, (False, True)))
-    return [
-        pytest.param(
-            case,
-            dtype,
-            autocast,
-            id=f"{case}-{dtype}-{'autocast' if autocast else 'module'}",
-            marks=[] if is_tried_now(case, dtype, autocast) else [pytest.mark.long],
-        )
-        for case in every(options_once)
-        for dtype, autocast in ([ways[0], ways[3]] if case.args else ways)
-    ]
+def check_ways(case: Case, ways: Iterable[tuple[torch.dtype, bool]]) -> None:
+    """Compare each dtype, as a module or under autocast, with float32."""
+    expected = Expected(case)
+    for dtype, autocast in ways:
+        for path in ("explicit", "auto"):
+            check_half(expected, dtype, autocast=autocast, path=path)
 
 
-def is_tried_now(case: Case, dtype: torch.dtype, autocast: bool) -> bool:
-    """Return whether `make test` tries a case."""
-    if case.name == "m3":
-        return not (case.args or case.causal or autocast) and dtype == torch.bfloat16
-    return not case.args and autocast == (dtype == torch.bfloat16)
+@pytest.mark.parametrize("case", in_turn(options_once, without_options))
+def test_half_precision_is_finite_and_close(case: Case) -> None:
+    """M3 is tried in one dtype, because compiling its loops for a dtype takes ten seconds."""
+    check_ways(
+        case, [(torch.bfloat16, False)] if case.name == "m3" else [(torch.float16, False), (torch.bfloat16, True)]
+    )
 
 
-@pytest.mark.parametrize(("reference", "dtype", "autocast"), cases_in_half(), indirect=["reference"])
-def test_half_precision_is_finite_and_close(reference: Expected, dtype: torch.dtype, autocast: bool) -> None:
-    """A softmax of float64 in a lower precision would be noticed by `test_reference`."""
-    for path in ("explicit", "auto"):
-        check_half(reference, dtype, autocast=autocast, path=path)
+@pytest.mark.long
+@pytest.mark.parametrize("case", defaults(), ids=str)
+def test_both_dtypes_are_close_as_a_module_and_under_autocast(case: Case) -> None:
+    check_ways(case, itertools.product(LOOSE, (False, True)))
 
 
-def sums_are_tried_now(case: Case) -> bool:
-    """Return whether `make test` tries a case: each encoding with default options in one direction."""
-    return without_options(case) and in_one_direction(case)
+def learns(case: Case) -> bool:
+    """Return whether the encoding has parameters."""
+    return options_once(case) and next(case.encoding(case.shape()).parameters(), None) is not None
 
 
-@pytest.mark.parametrize("case", in_turn(lambda case: learns(case) and options_once(case), sums_are_tried_now))
+@pytest.mark.parametrize("case", in_turn(learns, lambda case: without_options(case) and in_one_direction(case)))
 def test_gradients_of_tables_are_summed_in_float32(case: Case) -> None:
     check_sums(case)

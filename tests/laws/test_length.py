@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 import torch
 
+from fairseq_posenc.core import compose
 from fairseq_posenc.stack import Stack
 
 from .cases import LENGTH_FLAG, Case, claims, in_turn
@@ -19,26 +16,14 @@ from .scene import attend_all, batch_of, drawn, padded, run
 MAXIMUM, BEYOND = 8, 13
 
 
-@contextmanager
-def warnings_of_length() -> Iterator[list[str]]:
-    """Collect the warnings that the composition logs."""
-    messages: list[str] = []
-    logger = logging.getLogger("fairseq_posenc.core.compose")
-    handler = logging.Handler(logging.WARNING)
-    handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
-    logger.addHandler(handler)
-    try:
-        yield messages
-    finally:
-        logger.removeHandler(handler)
-
-
 def check_beyond(case: Case) -> None:
     """Check that longer sequences equal the reference with one warning, or are refused if not declared."""
     stack = drawn(case.stack(case.shape(max_length=MAXIMUM)))
     limit = stack.pos.limit
     assert stack.pos.capabilities.extrapolates == (limit is None or limit > MAXIMUM), "the limit contradicts it"
-    with warnings_of_length() as warnings:
+    warnings: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compose.logger, "warning", lambda text, *args: warnings.append(text % args))
         run(stack, padded([MAXIMUM], MAXIMUM))
         assert not warnings, "a warning within the maximum length"
         if limit is not None:

@@ -11,7 +11,6 @@ from torch import Tensor
 from fairseq_posenc.attention.choice import UNFUSED
 from fairseq_posenc.encodings import names
 from fairseq_posenc.positions import Positions
-from fairseq_posenc.stack import Stack
 
 from .cases import Case, every, in_turn, without_options
 from .compare import assert_close, assert_refused
@@ -64,14 +63,13 @@ class Forward:
 
     def gradients(self, output: Tensor) -> dict[str, Tensor]:
         """Return the gradients of the inputs and of all parameters of the encoding and the projections."""
-        named = {"input": self.x, "memory": self.memory, **_trained(self.stack)}
+        named = {"input": self.x, "memory": self.memory}
+        named |= {
+            name: p for name, p in self.stack.named_parameters() if "self_attn." in name or name.startswith("pos.")
+        }
         gradients = torch.autograd.grad((output * self.direction).sum(), list(named.values()), allow_unused=True)
         pairs = zip(named, named.values(), gradients, strict=True)
         return {name: torch.zeros_like(of) if grad is None else grad for name, of, grad in pairs}
-
-
-def _trained(stack: Stack) -> dict[str, Tensor]:
-    return {name: value for name, value in stack.named_parameters() if "self_attn." in name or name.startswith("pos.")}
 
 
 def check_reference(case: Case, scene: Scene) -> None:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import pytest
-import torch
-from torch import Tensor
 
 from fairseq_posenc.core.schedule import numbers
 from fairseq_posenc.encodings import build, specs
 from fairseq_posenc.encodings.building import with_defaults
-from fairseq_posenc.stack import Stack
 
 from .cases import Case, scheduled
-from .compare import assert_close, assert_refused, differ
-from .scene import Scene, attend_all, batch_of, drawn
+from .compare import assert_refused
+from .scene import Scene
 from .test_gradients import check_gradients
 from .test_reference import check_fused, check_reference
 
@@ -24,41 +21,10 @@ SCHEDULED = scheduled(SCHEDULE)
 WITH_SCHEDULE = {case.spec for case in SCHEDULED}
 
 
-def outputs(stack: Stack) -> Tensor:
-    """Return the output of each layer for the same inputs, [L, B, T, d]."""
-    with torch.no_grad():
-        return attend_all(stack, *batch_of(stack, [16, 4])[1:])
-
-
-def check_layers(case: Case) -> None:
-    """Compare each layer with the one of a stack in which all layers have the encoding, or none."""
-    shape = case.shape(layers=LAYERS)
-    stack = drawn(case.stack(shape))
-    (member,) = stack.pos.members.values()
-    everywhere = Case(case.spec, {key: value for key, value in case.args.items() if key != "layers"}, case.causal)
-    others = [other.stack(shape).eval() for other in (everywhere, Case("none", {}, case.causal))]
-    for other in others:
-        other.layers.load_state_dict(stack.layers.state_dict())
-    with torch.no_grad():
-        for table, own in zip(others[0].pos.parameters(), stack.pos.parameters(), strict=True):
-            rows = range(len(own)) if table.shape == own.shape else [number - 1 for number in member.layer_numbers]
-            table[list(rows)] = own
-    mixed, full, empty = outputs(stack), outputs(others[0]), outputs(others[1])
-    for index in range(LAYERS):
-        active = index + 1 in member.layer_numbers
-        assert_close(mixed[index], (full if active else empty)[index], 1e-12, f"layer {index + 1}")
-        assert not active or differ(full[index], empty[index]), "the encoding had no effect: a vain test"
-
-
 @pytest.mark.parametrize("case", SCHEDULED, ids=str)
 def test_an_encoding_equals_its_reference_in_its_layers(case: Case) -> None:
     check_reference(case, SCENE)
     check_fused(case, SCENE)
-
-
-@pytest.mark.parametrize("case", SCHEDULED, ids=str)
-def test_a_layer_outside_of_the_schedule_is_one_without_positions(case: Case) -> None:
-    check_layers(case)
 
 
 @pytest.mark.parametrize("case", SCHEDULED, ids=str)

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from fairseq_posenc.attention.statistics import measuring, table_norm, values_of
-from fairseq_posenc.stack import Stack
 
 from .cases import Case, defaults
 from .literal import literal_embed, literal_layers, literal_pairs, literal_softmax
@@ -85,18 +84,13 @@ def test_measuring_changes_nothing_and_ends() -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_measured_in_full(dtype: torch.dtype) -> None:
     """A logit of 80 and one of 79.97 are the same number in half precision; the sums are in float64."""
-    stack, forward = Scene().stack(Case("t5")), Forward(Case("t5"), Scene())
-    exact = measured_values(stack, forward, torch.float64)
-    assert measured_values(stack, forward, dtype) == pytest.approx(exact, rel=0.03)
-    with measuring(stack) as layers, torch.no_grad():
-        attend_all(stack, forward.x.to(dtype), forward.positions(forward.tokens))
-    assert {layer.entropy.dtype for layer in layers} == {torch.float64}
-
-
-def measured_values(stack: Stack, forward: Forward, dtype: torch.dtype) -> dict[str, float]:
-    with measuring(stack.to(dtype)) as layers, torch.no_grad():
-        attend_all(stack, forward.x.to(dtype), forward.positions(forward.tokens))
-    return values_of(layers)
+    forward, measured = Forward(Case("t5"), Scene()), []
+    for used in (torch.float64, dtype):
+        with measuring(forward.stack.to(used)) as layers, torch.no_grad():
+            attend_all(forward.stack, forward.x.to(used), forward.positions(forward.tokens))
+        assert {layer.entropy.dtype for layer in layers} == {torch.float64}
+        measured.append(values_of(layers))
+    assert measured[1] == pytest.approx(measured[0], rel=0.03)
 
 
 # -- norms of tables ----------------------------------------------------------------------------------------------

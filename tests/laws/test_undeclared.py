@@ -121,13 +121,6 @@ def test_positions_that_contradict_the_stack_are_refused(case: Case) -> None:
     check_segments(case)
 
 
-@pytest.mark.parametrize(("direction", "causal"), [("causal", True), ("bidirectional", False)])
-def test_an_encoding_for_one_direction_is_refused_in_the_other(direction: str, causal: bool) -> None:
-    cls = declaring(NoEncoding, **{direction: False})
-    check_built_direction(Case("one-way", causal=causal, cls=cls))
-    check_other_direction(Case("one-way", causal=not causal, cls=cls))
-
-
 def test_a_layer_that_the_stack_has_not_is_refused() -> None:
     encoding = Case("none").encoding(Case("none").shape(layers=2))
     for index in (0, 3):

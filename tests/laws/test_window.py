@@ -20,9 +20,9 @@ from fairseq_posenc.positions import Positions
 
 from .cases import Case, defaults, first_of_kind
 from .compare import assert_close, assert_refused
-from .scene import PAD, Scene, attend_all, batch_of, drawn, new_caches, positions_of, use_path
+from .scene import Scene, attend_all, batch_of, new_caches, positions_of, use_path
+from .test_compiled import check_exported
 from .test_compositions import listed
-from .test_exported import check_exported
 from .test_graphs import MOST, check_graphs
 from .test_reference import check_fused, check_reference
 
@@ -42,23 +42,18 @@ def windowed(where: Callable[[Case], bool] = lambda case: True) -> list[Case]:
     return [with_window(case) for case in defaults(lambda case: "compress" not in case.hooks and where(case))]
 
 
-def check_window(case: Case, smallest: int) -> None:
-    """Compare with the reference, in blocks of this size or larger ones."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(windows, "SMALLEST", smallest)
-        check_reference(case, Scene(queries=14, side="left", layers=1))
-        check_reference(case, Scene(queries=9, before=6, side="right", layers=1))
-        check_fused(case, Scene(queries=14, side="left", layers=1))
-
-
-@pytest.mark.parametrize("case", windowed(), ids=str)
-def test_a_window_in_blocks_equals_the_reference(case: Case) -> None:
-    check_window(case, smallest=1)
-
-
-@pytest.mark.parametrize("case", windowed(first_of_kind), ids=str)
-def test_a_window_in_one_block_equals_the_reference(case: Case) -> None:
-    check_window(case, smallest=1000)
+@pytest.mark.parametrize(
+    ("case", "smallest"),
+    [*((case, 1) for case in windowed()), *((case, 1000) for case in windowed(first_of_kind))],
+    ids=str,
+)
+def test_a_window_equals_the_reference_in_blocks_and_as_a_whole(
+    case: Case, smallest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows, "SMALLEST", smallest)
+    check_reference(case, Scene(queries=14, side="left", layers=1))
+    check_reference(case, Scene(queries=9, before=6, side="right", layers=1))
+    check_fused(case, Scene(queries=14, side="left", layers=1))
 
 
 @pytest.mark.parametrize("case", listed("windows"))
@@ -135,17 +130,6 @@ def test_blocks_need_few_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_stack_with_a_window_exports_as_a_whole() -> None:
     check_exported(Case("rope+none", {"none.window": 4}))
-
-
-def test_a_stack_with_a_window_compiles_at_own_positions() -> None:
-    case = Case("shaw", {"window": 4}, causal=True)
-    stack = drawn(case.stack(case.shape(layers=1)))
-    tokens, x, _ = batch_of(stack, [6])
-    torch._dynamo.reset()
-    run = torch.compile(stack, fullgraph=True, backend="eager")
-    with torch.no_grad():
-        positions = [stack.positions(tokens, pad=PAD, ids=torch.arange(0, 12, 2)) for _ in range(2)]
-        assert_close(run(x, positions[0])[0], stack(x, positions[1])[0], 1e-12, "compiled")
 
 
 def test_a_window_that_hides_nothing_makes_no_mask() -> None:

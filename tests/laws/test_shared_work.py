@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_posenc.core import factors, tables
+from fairseq_posenc.core import factors, relative, tables
 from fairseq_posenc.encodings import deberta, deberta_original, segments, t5, tupe, xl
-from fairseq_posenc.encodings.raffel import Raffel
 from fairseq_posenc.positions import Positions, _derived
 
 from .cases import Case
@@ -73,7 +72,7 @@ def test_work_is_done_once_a_forward(case: Case, owner: Any, name: str, monkeypa
 
 
 def test_work_that_each_layer_does_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = calls_of(monkeypatch, Raffel, "bias")
+    calls = calls_of(monkeypatch, relative.SharedBias, "bias")
     run_once(Case("raffel"))
     assert len(calls) == LAYERS
 

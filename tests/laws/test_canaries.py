@@ -88,6 +88,7 @@ empty_rows = partial(check_empty_rows, side="left", path="explicit")
 memory = partial(check_memory, path="explicit")
 gradients = partial(check_gradients, layers=(0, 1, 2))
 starts = partial(initial.check_recommended, starts=initial.BY_NAME["shaw"])
+contradiction, layers = undeclared.check_contradiction, undeclared.check_own_layers
 changes = (caches.in_place, caches.another_state, caches.swapped, caches.written_behind)
 evaluation = {change: partial(caches.check_evaluation, change=change) for change in changes}
 
@@ -119,13 +120,8 @@ CANARIES: list[tuple[Law, Case, str]] = [
     (own.check_refused, fault(COLUMNS, composition=broken.TakesAnyPositions), "not refused"),
     (own.check_limit, permitted(broken.IgnoresItsLimit), "not refused"),
     (undeclared.check_own_length, permitted(declaring(NoEncoding, extrapolates=False)), "not refused"),
-    *(
-        (partial(undeclared.check_own_layers, capability=need), permitted(undeclared.NOTHING), "not refused")
-        for need in undeclared.NEEDS
-    ),
-    (undeclared.check_other_direction, permitted(NoEncoding), "not refused"),
-    (undeclared.check_other_cls, permitted(NoEncoding), "not refused"),
-    (undeclared.check_segments, permitted(NoEncoding), "not refused"),
+    *((partial(layers, capability=need), permitted(undeclared.NOTHING), "not refused") for need in undeclared.NEEDS),
+    *((partial(contradiction, name=name), permitted(NoEncoding), "not refused") for name in undeclared.CONTRADICTIONS),
     *((law, fault(broken.StaleCache), change.__name__) for change, law in evaluation.items()),
     (caches.check_lengths, fault(broken.KeepsTheLongest), "at first: length 4"),
     (caches.check_copy, fault(broken.SharesItsWeight), "the other one|the changed one|its own parameters"),

@@ -80,13 +80,6 @@ def test_a_stack_with_any_option_compiles_to_one_graph(case: Case, training: boo
         check_compiled(case, training=training, side=side)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["m3", "shaw", "m4m", "t5"])
-def test_inductor_gives_the_same(name: str) -> None:
-    """The encodings are M3, whose product becomes a loop, and three others."""
-    check_compiled(Case(name), "inductor")
-
-
 @pytest.mark.parametrize(
     ("cls", "words"), [(broken.LooksAtData, "data-dependent"), (broken.OtherWhenCompiled, "aot_eager")]
 )

@@ -15,12 +15,11 @@ from fairseq_posenc.attention import windows
 from fairseq_posenc.core.syntax import parse_options
 from fairseq_posenc.encodings import RELATIVE, build, names
 from fairseq_posenc.encodings.linformer import Linformer
-from fairseq_posenc.positions import Positions
 
 from .broken import declaring
 from .cases import LENGTH_FLAG, Case, directions, every, first_of_kind
 from .compare import assert_refused
-from .scene import Scene, attend_all, batch_of, embedded, new_caches, padded, positions_of
+from .scene import Scene, attend_all, batch_of, new_caches
 from .test_caches_and_copies import check_copy
 from .test_causality import check_causality
 from .test_gradients import check_gradients, check_stack_flag
@@ -116,13 +115,9 @@ def test_capabilities_are_the_intersection_but_the_union_of_direction() -> None:
 
 
 def test_the_limit_of_a_composition_is_the_shortest() -> None:
-    case = Case("shaw+learned")
-    stack = Scene(queries=4, room=0).stack(case)
+    stack = Scene(queries=4, room=0).stack(Case("shaw+learned"))
     assert stack.pos.limit == 4
-    tokens = padded([5], 5)
-    assert_refused(lambda: positions_of(tokens, stack), LENGTH_FLAG, "extend=repeat")
-    positions = Positions.of_tokens(tokens, pad=None, causal=case.causal)
-    assert_refused(lambda: stack(embedded(tokens, 8), positions), LENGTH_FLAG, "extend=repeat")
+    assert_refused(lambda: batch_of(stack, [5]), LENGTH_FLAG, "extend=repeat")
 
 
 @pytest.mark.parametrize(("spec", "tensors"), [("rope+m4", 3), ("m4", 2), ("rope+shaw", 2)])

@@ -144,14 +144,14 @@ def stack_of(case: Case) -> Stack:
 def check_uniform(causal: bool) -> None:
     """Check that in training all 15 pairs of 6 positions are equally likely, also in a sample with padding."""
     stack = Case("none", causal=causal).shape(max_length=6)
-    where, draws = Positions(3, 3, torch.device("cpu"), padding=torch.tensor([[False] * 3, [False, False, True]])), 3000
+    where, draws = Positions(3, 3, torch.device("cpu"), padding=torch.tensor([[False] * 3, [False, False, True]])), 1500
     with torch.random.fork_rng():
         torch.manual_seed(0)
         ids = [drawing.drawn_positions(where, replace(stack, drawn=3), training=True).ids for _ in range(draws)]
     pairs = Counter((int(one[1, 0]), int(one[1, 1])) for one in ids if one is not None)
-    expected = draws / 15  # with a standard deviation of 14
+    expected = draws / 15  # with a standard deviation of 10
     assert len(pairs) == 15, f"only {len(pairs)} of 15 pairs were drawn"
-    assert all(abs(count - expected) < 60 for count in pairs.values()), f"not uniform: {pairs}"
+    assert all(abs(count - expected) < 45 for count in pairs.values()), f"not uniform: {pairs}"
 
 
 def check_alone(case: Case, side: str) -> None:

@@ -55,32 +55,6 @@ def test_they_are_those_of_the_literal_attention(case: Case) -> None:
         check_statistics(case, scene, "auto")
 
 
-def test_passes_add_up_to_one_batch() -> None:
-    """An update with several batches reports the mean of all real tokens, not of the batches."""
-    stack = Scene(side="right").stack(Case("shaw"))
-    forward = Forward(Case("shaw"), Scene(side="right", batch=4, seed=3))
-    forward.stack = stack
-    with measuring(stack) as whole, torch.no_grad():
-        attend_all(stack, forward.x, forward.positions(forward.tokens))
-    with measuring(stack) as parts, torch.no_grad():
-        for part in (slice(0, 1), slice(1, 4)):
-            attend_all(stack, forward.x[part], forward.positions(forward.tokens[part]))
-    assert values_of(whole) == pytest.approx(values_of(parts), rel=1e-12)
-
-
-def test_measuring_changes_nothing_and_ends() -> None:
-    """The outputs and gradients are the same bit by bit, and afterwards no layer is measured."""
-    forward = Forward(Case("m4", causal=True), SCENES[1])
-    plain = forward.actual("explicit")
-    with measuring(forward.stack) as layers:
-        measured = forward.actual("explicit")
-    assert torch.equal(plain, measured)
-    ours, theirs = forward.gradients(measured), forward.gradients(plain)
-    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
-    assert not any(layer.largest.requires_grad or layer.entropy.requires_grad for layer in layers)
-    assert all(block.self_attn.watch is None for block in forward.stack.layers)
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_measured_in_full(dtype: torch.dtype) -> None:
     """A logit of 80 and one of 79.97 are the same number in half precision; the sums are in float64."""

@@ -9,18 +9,28 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fairseq_posenc.core.compose import Projection
 from fairseq_posenc.core.options import option
-from fairseq_posenc.encodings import RELATIVE, Capabilities, Composition, Layer, LayerView
+from fairseq_posenc.encodings import Capabilities, Composition, Layer, PositionEncoding
 from fairseq_posenc.encodings.alibi import Alibi, AlibiOptions
-from fairseq_posenc.encodings.huang import M2
 from fairseq_posenc.encodings.learned import Learned
-from fairseq_posenc.encodings.linformer import Linformer
 from fairseq_posenc.encodings.m4 import M4M
 from fairseq_posenc.encodings.raffel import Raffel
 from fairseq_posenc.encodings.shaw import Shaw
 from fairseq_posenc.encodings.t5 import T5, bucket
 from fairseq_posenc.positions import Positions
+
+
+def declaring(cls: type[PositionEncoding], **claims: bool) -> type[PositionEncoding]:
+    """Return an encoding like `cls` that declares other capabilities, whatever it can do."""
+
+    @property  # type: ignore[misc]
+    def capabilities(self: PositionEncoding) -> Capabilities:
+        declared = super(declared_class, self).capabilities
+        return replace(declared, **claims)
+
+    declared_class = type(f"Declaring{cls.__name__}", (cls,), {"capabilities": capabilities, "only_columns": "so"})
+    return declared_class
+
 
 # -- the reference (law 1) -----------------------------------------------------------------------------
 
@@ -74,13 +84,6 @@ class CountsPads(Learned):
         return positions.query_columns
 
 
-class MixesSamples(Learned):
-    """Adds the mean of the batch."""
-
-    def embed(self, x: Tensor, positions: Positions) -> Tensor:
-        return super().embed(x, positions) + x.mean(0)
-
-
 class AddsToAllRows(Shaw):
     """Adds to the values independently of the weights."""
 
@@ -103,6 +106,14 @@ class BadGradient(Shaw):
         return super().content_bias(q, k, positions, layer) + 0.1 * size
 
 
+class ReadsTheFirstSample(Shaw):
+    """Fails if there is no sample, or if torch.func runs all samples at once."""
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        assert q[0].isfinite().all()
+        return super().content_bias(q, k, positions, layer)
+
+
 # -- decoding and memory (laws 5 and 6) ----------------------------------------------------------------
 
 
@@ -114,19 +125,6 @@ class CountsRowsFromZero(Alibi):
         return -0.1 * (rows[:, None] - keys).abs()[None, None].double()
 
 
-class RemembersSamples(Shaw):
-    """Keeps the first keys that it saw, and adds them again to every later query."""
-
-    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        if not positions.offset:
-            self.kept = {**getattr(self, "kept", {}), layer.index: k[:, :, 0]}
-        first = self.kept[layer.index]
-        first = first if len(first) == len(q) else first.repeat(2, 1, 1)[: len(q)]
-        extra = torch.einsum("bhid,bhd->bhi", q, first)[..., None]
-        columns = torch.arange(positions.key_length, dtype=q.dtype)
-        return super().content_bias(q, k, positions, layer) + extra * columns
-
-
 class Permissive(Composition):
     """Lets its members do what they do not declare."""
 
@@ -135,97 +133,6 @@ class Permissive(Composition):
 
     def check_capabilities(self, positions: Positions) -> None:
         pass
-
-
-class MakesAnything(Composition):
-    """Checks what its members declare only in the attention, after the positions were made."""
-
-    def check(self, positions: Positions) -> None:
-        pass
-
-
-class AttendsToAnything(Composition):
-    """Checks what its members declare only when positions are made."""
-
-    def check(self, positions: Positions) -> None:
-        super().check_capabilities(positions)
-
-    def check_capabilities(self, positions: Positions) -> None:
-        pass
-
-
-class CompressesInDecoders(Linformer):
-    """Declares that it works in decoders, where it could not cache its compressed keys."""
-
-    capabilities = replace(Linformer.capabilities, causal=True)
-
-
-class TakesAnyDirection(Composition):
-    """Lets the positions decide whether queries see later keys, even if the stack says otherwise."""
-
-    def check(self, positions: Positions) -> None:
-        can = self.capabilities
-        if not (can.causal if positions.causal else can.bidirectional):
-            raise ValueError("StackShape.causal and Positions.causal differ")
-
-    def check_capabilities(self, positions: Positions) -> None:
-        pass
-
-
-# -- documents (law 20) --------------------------------------------------------------------------------
-
-
-class LeaksGradients(Shaw):
-    """Has the right outputs, but the gradients of its table include pairs of different documents."""
-
-    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        bias = super().content_bias(q, k, positions, layer)
-        leak = bias.sum(-1, keepdim=True)
-        own = torch.eye(positions.query_length, positions.key_length, dtype=q.dtype)
-        return bias + (leak - leak.detach()) * own
-
-
-class DeniesDocuments(Shaw):
-    """Claims that it cannot separate documents."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return replace(RELATIVE, documents=False)
-
-
-# -- claims (law 7) ------------------------------------------------------------------------------------
-
-
-class ClaimsShiftInvariance(Learned):
-    """Claims to be shift invariant, but is absolute."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return replace(RELATIVE, memory=False, extrapolates=False)
-
-
-class DeniesShiftInvariance(Alibi):
-    """Denies that it is shift invariant, but is relative."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return replace(RELATIVE, shift_invariant=False, directional=False)
-
-
-class ClaimsNoDirection(M2):
-    """Claims to be symmetric, but has different numbers for left and right."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return replace(RELATIVE, directional=False)
-
-
-class ClaimsDirection(Alibi):
-    """Claims to distinguish directions, but is symmetric."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return RELATIVE
 
 
 # -- length (law 8) ------------------------------------------------------------------------------------
@@ -239,22 +146,17 @@ class WrapsAround(Raffel):
         return table[:, (distances + self.clip) % table.shape[-1]] * self.stack.head_dim**-0.5
 
 
-class SilentlyClips(Learned):
-    """Gives all later tokens the last position."""
-
-    @property
-    def limit(self) -> int | None:
-        return None
-
-    def ids(self, positions: Positions) -> Tensor:
-        return positions.query_ids.clamp(max=self.stack.max_length - 1)
-
-
 class IgnoresItsLimit(Learned):
     """Declares a limit and works beyond it."""
 
     def ids(self, positions: Positions) -> Tensor:
         return positions.query_ids.clamp(max=self.stack.max_length - 1)
+
+
+class SilentlyClips(IgnoresItsLimit):
+    """Gives all later tokens the last position."""
+
+    limit = None
 
 
 # -- parameters and options (laws 9 to 11) -------------------------------------------------------------
@@ -289,32 +191,7 @@ class DropsItsOption(Alibi):
     Options = SlopeOptions
 
 
-@dataclass(frozen=True)
-class SwitchOptions(AlibiOptions):
-    """Define an option that can be none."""
-
-    switch: str = option("on", "what ALiBi does not have", choices=("on", "none"))
-
-
-class DropsWhatIsNone(Alibi):
-    """Computes ALiBi, but ignores an option that is set to none."""
-
-    Options = SwitchOptions
-
-
 # -- numbers and copies (laws 12 and 14) ---------------------------------------------------------------
-
-
-class OverflowsInHalf(Alibi):
-    """Squares distances in the dtype of the queries."""
-
-    @property
-    def hooks(self) -> tuple[str, ...]:
-        return ("content_bias",)
-
-    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        square = positions.delta.to(q.dtype).square()
-        return (-square / square.max()).expand(*q.shape[:3], -1)
 
 
 class RoundsPositions(Alibi):
@@ -381,13 +258,6 @@ class SharesItsWeight(Shaw):
 # -- the start (law 16) --------------------------------------------------------------------------------
 
 
-class StartsDead(M4M):
-    """Starts with a table of zeros, so every gradient through the logits stays zero."""
-
-    def reset_parameters(self) -> None:
-        nn.init.zeros_(self.weight)
-
-
 class OneHeadStartsDead(M4M):
     """The second head of each layer has a table of zeros."""
 
@@ -397,19 +267,6 @@ class OneHeadStartsDead(M4M):
     def reset_parameters(self) -> None:
         super().reset_parameters()
         nn.init.zeros_(self.weight[:, 1])
-
-
-class HidesWhatIsConstant(Raffel):
-    """Does not list a parameter that adds the same number to all columns."""
-
-    @classmethod
-    def shapes(cls, options: Any, stack: Any) -> dict[str, tuple[int, ...]]:
-        return super().shapes(options, stack) | {"extra": (stack.layers, 1, 2)}
-
-    def bias(self, positions: Positions, layer: Layer) -> Tensor:
-        later, all_columns = layer.tensors["extra"][0]
-        columns = torch.arange(positions.key_length)
-        return super().bias(positions, layer) + later * (columns > 0) + all_columns
 
 
 class ListsWhatLearns(Raffel):
@@ -430,15 +287,6 @@ class ForgetsToDraw(Shaw):
         pass
 
 
-class DrawsTooWide(Shaw):
-    """Draws the last head of the last layer with 1.5 times the standard deviation."""
-
-    def __init__(self, options: Any, stack: Any) -> None:
-        super().__init__(replace(options, share="none"), stack)
-        with torch.no_grad():
-            self.weight[-1, -1] *= 1.5
-
-
 class Shifted(Shaw):
     """Draws its table with the mean 0.004."""
 
@@ -447,16 +295,6 @@ class Shifted(Shaw):
 
 
 # -- layers (law 25) -----------------------------------------------------------------------------------
-
-
-class ForgetsTheSchedule(Composition):
-    """Calls the hooks of its members in all layers."""
-
-    def layer(self, index: int, project_q: Projection | None = None, project_k: Projection | None = None) -> LayerView:
-        view = super().layer(index, project_q, project_k)
-        view.layers = {name: Layer(index, 1, {}, project_q, project_k) for name in self.members}
-        view.by_hook = {hook: list(self.members) for member in self.members.values() for hook in member.hooks}
-        return view
 
 
 class ReadsByIndex(Shaw):
@@ -509,23 +347,6 @@ class ReadsColumns(Shaw):
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         return super().content_bias(q, k, replace(positions, ids=None), layer)
-
-
-class DoublesPositions(Learned):
-    """Counts positions that the caller gives twice."""
-
-    def ids(self, positions: Positions) -> Tensor:
-        return positions.query_ids if positions.ids is None else positions.query_ids * 2
-
-
-class TakesNoPositions(Learned):
-    """Does not declare that it works at any positions."""
-
-    only_columns = "it says so"
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return replace(super().capabilities, any_positions=False)
 
 
 class TakesAnyPositions(Composition):

@@ -139,34 +139,18 @@ def alternatives(field: dataclasses.Field[Any]) -> list[Any]:
 
 
 def variants(spec: str, causal: bool) -> list[dict[str, Any]]:
-    """Return the default options, each option changed alone (or with one that it needs), and all changed together.
-
-    If all together are refused, options that need two others are changed in as few cases as possible.
-    """
+    """Return the default options, each option changed with as few others as it needs, and all changed together."""
     options = get(spec.split("+")[-1]).Options
     fields = [field for field in dataclasses.fields(options) if field.name not in LEFT_OUT]
     single = [{field.name: value} for field in fields for value in alternatives(field)]
     together = {field.name: alternatives(field)[0] for field in fields}
     choices: list[dict[str, Any]] = [{}]
     for args in [*single, together]:
-        tries = [args, *({**other, **args} for other in single)]
+        groups = itertools.chain.from_iterable(itertools.combinations(single, others) for others in range(3))
+        tries = ({**{name: value for one in group for name, value in one.items()}, **args} for group in groups)
         accepted = next((one for one in tries if works(spec, one, causal)), None)
         if accepted is not None and accepted not in choices:
             choices.append(accepted)
-    seen = {option for args in choices for option in args}
-    return choices + _with_two_others(spec, [args for args in single if not set(args) & seen], single, causal)
-
-
-def _with_two_others(
-    name: str, missing: list[dict[str, Any]], single: list[dict[str, Any]], causal: bool
-) -> list[dict[str, Any]]:
-    """Return cases of the options `missing`, each in an earlier case that accepts it or with two others of `single`."""
-    choices: list[dict[str, Any]] = []
-    for args in missing:
-        tries = [*choices, *({**one, **other} for one, other in itertools.combinations(single, 2))]
-        before = next((one for one in tries if works(name, {**one, **args}, causal)), None)
-        if before is not None:
-            choices = [*(one for one in choices if one is not before), {**before, **args}]
     return choices
 
 

@@ -37,20 +37,28 @@ def literal(
     """Return the output of one layer, [B, K, d] -> [B, Q, d]."""
     positions = literal_window(encoding, index, positions)
     layers = literal_layers(encoding, index, attention.project_query, attention.project_key, inputs)
-    keys_of = values_of = inputs
-    compressing = [(member, layer) for member, layer in layers if "compress" in member.hooks]
-    for member, layer in compressing:
-        keys_of, values_of = member.reference_compress(keys_of, values_of, positions, layer)
-    q = heads_of(attention.q_proj(inputs[:, positions.offset :]), attention)
-    k = heads_of(attention.k_proj(keys_of), attention)
-    v = heads_of(attention.v_proj(values_of), attention)
-    allowed = ~empty(positions, inputs)[:, None, None, None] if compressing else literal_mask(positions)
-    weights = literal_softmax(literal_logits(layers, q, k, positions), allowed)
-    out = torch.einsum("bhij,bhjd->bhid", weights, v)
+    logits, allowed, values = literal_pairs(attention, layers, inputs, positions)
+    weights = literal_softmax(logits, allowed)
+    out = torch.einsum("bhij,bhjd->bhid", weights, values)
     for member, layer in layers:
         extra = member.reference_values(weights, positions, layer)
         out = out if extra is None else out + extra
     return attention.out_proj(out.transpose(1, 2).flatten(2))
+
+
+def literal_pairs(
+    attention: SelfAttention, layers: Sequence[tuple[PositionEncoding, Layer]], inputs: Tensor, positions: Positions
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the logits [B, h, Q, K] of one layer, which of them count, and the values [B, h, K, D]."""
+    keys_of = values_of = inputs
+    allowed = literal_mask(positions)
+    for member, layer in layers:
+        if "compress" in member.hooks:
+            keys_of, values_of = member.reference_compress(keys_of, values_of, positions, layer)
+            allowed = allowed.any(-1, keepdim=True)  # a slot holds all keys
+    q = heads_of(attention.q_proj(inputs[:, positions.offset :]), attention)
+    logits = literal_logits(layers, q, heads_of(attention.k_proj(keys_of), attention), positions)
+    return logits, allowed.expand_as(logits), heads_of(attention.v_proj(values_of), attention)
 
 
 def literal_window(encoding: Composition, index: int, positions: Positions) -> Positions:
@@ -129,17 +137,10 @@ def literal_mask(positions: Positions) -> Tensor:
 
 def literal_softmax(logits: Tensor, allowed: Tensor) -> Tensor:
     """Return exponentials divided by their sum; rows without an allowed key are zeros."""
-    allowed = allowed.expand_as(logits)
     largest = logits.masked_fill(~allowed, -1e300).amax(-1, keepdim=True).detach()
     exponentials = torch.exp((logits - largest).masked_fill(~allowed, 0.0)) * allowed
     total = exponentials.sum(-1, keepdim=True)
     return exponentials / total.masked_fill(total == 0, 1.0)
-
-
-def empty(positions: Positions, inputs: Tensor) -> Tensor:
-    """Return which samples are padding only, [B] bool."""
-    none = torch.zeros(len(inputs), dtype=torch.bool)
-    return none if positions.padding is None else positions.padding.all(-1)
 
 
 def heads_of(x: Tensor, attention: SelfAttention) -> Tensor:

@@ -5,8 +5,9 @@ Legend: B batch, T tokens, M columns of memory, P columns already cached, K all 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from hypothesis import strategies as st
@@ -101,29 +102,10 @@ def segments_of(tokens: Tensor) -> Tensor:
     return (tokens.eq(EOS).cumsum(1) % 2) * tokens.ne(PAD)
 
 
-def positions_of(
-    tokens: Tensor,
-    stack: Stack,
-    *,
-    cached: int = 0,
-    memory: int = 0,
-    memory_padding: Tensor | None = None,
-    span: int | None = None,
-    documents: Tensor | None = None,
-) -> Positions:
-    """Make the positions as a model does, with everything that the encoding reads."""
+def positions_of(tokens: Tensor, stack: Stack, *, memory: int = 0, **given: Any) -> Positions:
+    """Make the positions as a model does, with everything that the encoding reads; see `Composition.positions`."""
     segments = F.pad(segments_of(tokens), (memory, 0)) if stack.pos.needs_segments else None
-    return stack.positions(
-        tokens,
-        pad=PAD,
-        boundaries=(BOS, EOS),
-        cached=cached,
-        memory=memory,
-        memory_padding=memory_padding,
-        span=span,
-        segments=segments,
-        documents=documents,
-    )
+    return stack.positions(tokens, pad=PAD, boundaries=(BOS, EOS), memory=memory, segments=segments, **given)
 
 
 def embedded(tokens: Tensor, dim: int) -> Tensor:
@@ -131,12 +113,30 @@ def embedded(tokens: Tensor, dim: int) -> Tensor:
     return normal(WORDS, dim, generator=torch.Generator().manual_seed(1))[tokens]
 
 
-def drawn(stack: Stack, seed: int = 0) -> Stack:
+def batch_of(stack: Stack, lengths: Sequence[int] = (6, 4), side: str = "right") -> tuple[Tensor, Tensor, Positions]:
+    """Return tokens [B, T] of these lengths, their vectors [B, T, d] in the stack's dtype, and their positions."""
+    tokens = padded(lengths, max(lengths), side)
+    dtype = next(stack.layers.parameters()).dtype
+    return tokens, embedded(tokens, stack.shape.dim).to(dtype), positions_of(tokens, stack)
+
+
+def directed(out: Tensor) -> Tensor:
+    """Return a loss whose gradient differs from zero. The sum of squares of a layer norm's output would be constant."""
+    return (out * normal(*out.shape, generator=torch.Generator().manual_seed(3)).to(out.dtype)).sum()
+
+
+def with_gradients(out: Tensor, loss: Tensor, tensors: Iterable[Tensor]) -> list[Tensor]:
+    """Return an output and the gradients of a loss for some tensors, which are zero if it does not depend on them."""
+    gradients = torch.autograd.grad(loss, list(tensors), allow_unused=True)
+    return [out, *(torch.zeros(()) if gradient is None else gradient for gradient in gradients)]
+
+
+def drawn(stack: Stack, seed: int = 0, size: float = 0.4) -> Stack:
     """Draw all parameters anew, away from their initial values, and return the stack in evaluation mode."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in stack.parameters():
-            parameter.add_(normal(*parameter.shape, generator=generator).to(parameter.dtype), alpha=0.4)
+            parameter.add_(normal(*parameter.shape, generator=generator).to(parameter.dtype), alpha=size)
     return stack.eval()
 
 

@@ -13,58 +13,40 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
-from fairseq_posenc.attention import KeyValueCache, Projected, formula
-from fairseq_posenc.attention import statistics as measured
+from fairseq_posenc.attention import KeyValueCache
 from fairseq_posenc.core import compose, drawing
-from fairseq_posenc.core.compose import LayerView
 from fairseq_posenc.encodings import Composition
-from fairseq_posenc.encodings.dape import Dape
+from fairseq_posenc.encodings.alibi import Alibi
+from fairseq_posenc.encodings.huang import M2
+from fairseq_posenc.encodings.learned import Learned
 from fairseq_posenc.encodings.none import NoEncoding
-from fairseq_posenc.encodings.rope import Rope
+from fairseq_posenc.encodings.shaw import Shaw
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
-from . import broken
+from . import broken, test_half
+from . import test_caches_and_copies as caches
+from . import test_documents as documents
+from . import test_initialisation as initial
+from . import test_own_positions as own
+from . import test_undeclared as undeclared
+from .broken import declaring
 from .cases import Case
 from .scene import Scene
-from .test_caches_and_copies import (
-    another_state,
-    check_copy,
-    check_evaluation,
-    check_lengths,
-    in_place,
-    swapped,
-    written_behind,
-)
 from .test_causality import check_causality
 from .test_count import check_count
-from .test_documents import check_decoding as check_documents_decoding
-from .test_documents import check_documents
-from .test_documents import check_memory as check_documents_memory
-from .test_documents import check_refused as check_documents_refused
-from .test_drawn_positions import check_alone, check_uniform
-from .test_drawn_positions import check_reference as check_drawn_reference
-from .test_drawn_positions import check_steps as check_drawn_steps
-from .test_frozen import check_frozen
-from .test_gradients import check_gradients
-from .test_half import Expected, check_half, check_sums
+from .test_gradients import check_frozen, check_gradients
 from .test_incremental import STEPS, check_incremental, check_reorder, check_reorder_behind_memory
-from .test_initialisation import BY_NAME, check_recommended
 from .test_length import check_beyond
 from .test_memory import check_memory, check_memory_refused
-from .test_options import check_option, one_option
-from .test_own_positions import check_columns, check_limit, check_own
-from .test_own_positions import check_refused as check_positions_refused
+from .test_options import check_option, other_values
 from .test_padding import check_empty_rows, check_padding
 from .test_reference import FUSED, Forward, check_fused, check_reference
 from .test_reference import check_gradients as check_reference_gradients
 from .test_schedule import SCENE, SCHEDULE
 from .test_shift_and_direction import check_direction, check_shift
 from .test_statistics import SCENES, check_statistics
-from .test_step_zero import check_step_zero
-from .test_undeclared import DeclaresNothing, check_other_cls, check_other_direction, check_own_length, check_segments
 
 pytestmark = pytest.mark.usefixtures("_new_memory_is_nan")
 Law = Callable[[Case], Any]
@@ -75,40 +57,29 @@ def fault(cls: type, *, causal: bool = False, composition: type[Composition] = C
     return Case("broken", args, causal, cls, composition)
 
 
-def decoder(cls: type) -> Case:
-    """Return the case of a broken encoding in a decoder."""
-    return fault(cls, causal=True)
-
-
-def permitted(cls: type, *, causal: bool = False) -> Case:
+def permitted(cls: type) -> Case:
     """Return the case of an encoding whose composition lets it do what it does not declare."""
-    return fault(cls, causal=causal, composition=broken.Permissive)
+    return fault(cls, composition=broken.Permissive)
 
 
 def check_own_option(case: Case) -> None:
     """Check the option that a broken encoding adds, which is the last one."""
-    check_option(one_option([case])[-1])
+    check_option(case, *other_values(case)[-1])
 
 
 def half(dtype: torch.dtype) -> Law:
-    return lambda case: check_half(Expected(case), dtype, autocast=False, path="explicit")
-
-
-def reference(case: Case) -> None:
-    check_reference(case, Scene())
+    return lambda case: test_half.check_half(test_half.Expected(case), dtype, autocast=False, path="explicit")
 
 
 def fused_gradients(case: Case) -> None:
     check_reference_gradients(Forward(case, Scene()), "fused", FUSED)
 
 
-def statistics(case: Case) -> None:
-    check_statistics(case, SCENES[0], "explicit")
-
-
+reference = partial(check_reference, scene=Scene())
+statistics = partial(check_statistics, scene=SCENES[0], path="explicit")
 scheduled = partial(check_reference, scene=SCENE)
 causality = [partial(check_causality, path=path) for path in ("explicit", "auto")]
-documents = [partial(check_documents, side="right", path=path) for path in ("explicit", "auto")]
+together = [partial(documents.check_documents, side="right", path=path) for path in ("explicit", "auto")]
 steps = partial(check_incremental, steps=STEPS["token by token"], side="none", path="explicit")
 reorder = partial(check_reorder, path="explicit")
 behind_memory = partial(check_reorder_behind_memory, path="explicit")
@@ -116,77 +87,61 @@ left = partial(check_padding, side="left", path="explicit")
 empty_rows = partial(check_empty_rows, side="left", path="explicit")
 memory = partial(check_memory, path="explicit")
 gradients = partial(check_gradients, layers=(0, 1, 2))
-starts = partial(check_recommended, starts=BY_NAME["shaw"])
-evaluation = {
-    change: partial(check_evaluation, change=change) for change in (in_place, another_state, swapped, written_behind)
-}
-DEAD = "no gradient at the start: .*"
+starts = partial(initial.check_recommended, starts=initial.BY_NAME["shaw"])
+contradiction, layers = undeclared.check_contradiction, undeclared.check_own_layers
+changes = (caches.in_place, caches.another_state, caches.swapped, caches.written_behind)
+evaluation = {change: partial(caches.check_evaluation, change=change) for change in changes}
 
+COLUMNS = declaring(Learned, any_positions=False)
 CANARIES: list[tuple[Law, Case, str]] = [
     (reference, fault(broken.WrongSign, share="none"), "differs"),
     (reference, fault(broken.ForgetsTheLayer, share="none"), "differs"),
     (reference, fault(broken.Detached), r"gradient of pos\.broken\.weight"),
     (fused_gradients, fault(broken.Detached), r"gradient of pos\.broken\.weight"),
     (partial(check_fused, scene=Scene()), fault(broken.WrongInInference), "differs"),
-    (scheduled, fault(Rope, layers=SCHEDULE, composition=broken.ForgetsTheSchedule), "output: differs"),
     (scheduled, fault(broken.ReadsByIndex, layers=SCHEDULE, share="none"), "output: differs"),
-    *((law, decoder(broken.LooksAhead), "columns before") for law in causality),
+    *((law, fault(broken.LooksAhead, causal=True), "columns before") for law in causality),
     (left, fault(broken.CountsPads), "a sample of"),
-    (partial(check_padding, side="none", path="explicit"), fault(broken.MixesSamples), "a sample of"),
     (empty_rows, fault(broken.AddsToAllRows), "a sample of pads"),
     (empty_rows, fault(broken.BadGradient), "gradient of"),
-    (steps, decoder(broken.CountsRowsFromZero), "steps"),
-    (reorder, decoder(broken.RemembersSamples), "reordered"),
-    (behind_memory, decoder(broken.RemembersSamples), "behind memory"),
+    (steps, fault(broken.CountsRowsFromZero, causal=True), "steps"),
     (memory, fault(broken.CountsRowsFromZero), "with memory"),
-    (memory, decoder(broken.CountsRowsFromZero), "with memory"),
     (check_memory_refused, permitted(broken.CountsPads), "not refused"),
-    *((law, fault(broken.CountsPads), "a document of 3 tokens") for law in documents),
-    (documents[0], fault(broken.LeaksGradients), "gradient"),
-    (check_documents_refused, permitted(broken.DeniesDocuments), "not refused"),
-    *((check_shift, fault(broken.ClaimsShiftInvariance, causal=way), "shift_invariant") for way in (False, True)),
-    *((check_shift, fault(broken.DeniesShiftInvariance, causal=way), "shift_invariant") for way in (False, True)),
-    *((check_direction, fault(broken.ClaimsNoDirection, causal=way), "directional") for way in (False, True)),
-    *((check_direction, fault(broken.ClaimsDirection, causal=way), "directional") for way in (False, True)),
+    *((law, fault(broken.CountsPads), "a document of 3 tokens") for law in together),
+    (documents.check_refused, permitted(declaring(Shaw, documents=False)), "not refused"),
+    (check_shift, fault(declaring(Learned, shift_invariant=True)), "shift_invariant"),
+    (check_shift, fault(declaring(Alibi, shift_invariant=False)), "shift_invariant"),
+    (check_direction, fault(declaring(M2, directional=False)), "directional"),
+    (check_direction, fault(declaring(Alibi, directional=True)), "directional"),
     (check_beyond, fault(broken.WrapsAround), "beyond the maximum length"),
     (check_beyond, fault(broken.SilentlyClips), "contradicts"),
     (check_beyond, permitted(broken.IgnoresItsLimit), "not refused"),
-    (check_own, fault(broken.ReadsColumns), "differs"),
-    (check_columns, fault(broken.DoublesPositions), "positions 0 to K-1"),
-    (check_positions_refused, fault(broken.TakesNoPositions, composition=broken.TakesAnyPositions), "not refused"),
-    (check_limit, permitted(broken.IgnoresItsLimit), "not refused"),
-    (check_own_length, permitted(DeclaresNothing), "not refused"),
-    *((check_other_direction, permitted(NoEncoding, causal=way), "not refused") for way in (False, True)),
-    *((check_other_cls, permitted(NoEncoding, causal=way), "not refused") for way in (False, True)),
-    *((check_segments, permitted(NoEncoding, causal=way), "not refused") for way in (False, True)),
-    (check_other_direction, fault(NoEncoding, composition=broken.TakesAnyDirection), "not refused"),
-    (check_other_direction, fault(NoEncoding, causal=True, composition=broken.TakesAnyDirection), "not refused"),
+    (own.check_own, fault(broken.ReadsColumns), "differs"),
+    (own.check_refused, fault(COLUMNS, composition=broken.TakesAnyPositions), "not refused"),
+    (own.check_limit, permitted(broken.IgnoresItsLimit), "not refused"),
+    (undeclared.check_own_length, permitted(declaring(NoEncoding, extrapolates=False)), "not refused"),
+    *((partial(layers, capability=need), permitted(undeclared.NOTHING), "not refused") for need in undeclared.NEEDS),
+    *((partial(contradiction, name=name), permitted(NoEncoding), "not refused") for name in undeclared.CONTRADICTIONS),
     *((law, fault(broken.StaleCache), change.__name__) for change, law in evaluation.items()),
-    (check_lengths, fault(broken.KeepsTheLongest), "at first: length 4"),
-    (check_copy, fault(broken.SharesItsWeight), "the other one|the changed one|its own parameters"),
-    (half(torch.float16), fault(broken.OverflowsInHalf), "half precision"),
+    (caches.check_lengths, fault(broken.KeepsTheLongest), "at first: length 4"),
+    (caches.check_copy, fault(broken.SharesItsWeight), "the other one|the changed one|its own parameters"),
     (half(torch.bfloat16), fault(broken.RoundsPositions), "half precision"),
     (half(torch.float16), fault(broken.DoublesGradientsInHalf), "gradients of (tables|projections) drift"),
-    (check_sums, fault(broken.SumsInHalf), r"summed gradient of broken\.weight"),
+    (test_half.check_sums, fault(broken.SumsInHalf), r"summed gradient of broken\.weight"),
     (check_count, fault(broken.WrongCount), "parameters, not"),
     (starts, fault(broken.ForgetsToDraw), "is not drawn"),
-    (starts, fault(broken.DrawsTooWide), "part 9: dev"),
     (starts, fault(broken.Shifted), ": mean 0.0"),
     (
-        check_step_zero,
-        fault(broken.StartsDead),
-        DEAD + r"weight, part 4; .*layers\.4\.self_attn\.k_proj\.weight, head 1",
+        initial.check_step_zero,
+        fault(broken.OneHeadStartsDead),
+        "no gradient: .*part 1; .*part 3; .*part 9",
     ),
-    (check_step_zero, fault(broken.OneHeadStartsDead), DEAD + r"weight, part 1; pos\.broken\.weight, part 3; .*part 9"),
-    (check_step_zero, fault(broken.HidesWhatIsConstant), DEAD + "extra, axis 2, 1$"),
-    (check_step_zero, fault(broken.ListsWhatLearns), "weight is listed as constant along a row, and has a gradient"),
+    (initial.check_step_zero, fault(broken.ListsWhatLearns), "listed as constant along a row, and has a gradient"),
     (check_own_option, fault(broken.DropsItsOption), "changes nothing"),
-    (check_own_option, fault(broken.DropsWhatIsNone), "changes nothing"),
     (gradients, fault(broken.ReadsItsWeight, share="layer-wise"), r"reentrant: .*weight accumulated [2-9] times"),
     (gradients, fault(broken.Detached), "accumulated 0 times"),
     (partial(check_frozen, training=False), fault(broken.Detached), "has no gradient"),
-    (statistics, decoder(broken.WrongSign), "(logit|entropy) of"),
-    (statistics, decoder(broken.ForgetsTheLayer), "(logit|entropy) of"),
+    (statistics, fault(broken.WrongSign, causal=True), "(logit|entropy) of"),
 ]
 
 
@@ -210,38 +165,25 @@ def forgets_padding_of_memory(right: Any) -> property:
     return property(lambda self: lambda *args, **given: right.fget(self)(*args, **given | {"memory_padding": None}))
 
 
-def factor_on_content(x: Projected, call: LayerView) -> Tensor:
-    """Return the logits with the factor of `logn` on the product of query and key only."""
-    factor, bias = call.row_factor(), call.additive(*x.raw)
-    return (x.q @ x.k.mT) * call.scale * factor + bias
-
-
 mask_with_documents_of_queries = partial(mask_without_documents, before=True)
 SHARED: list[tuple[Any, str, Wrong, Callable[[], Any], str]] = [
     (KeyValueCache, "reorder", lambda right: lambda self, order: right(self, order.sort().values),
      lambda: reorder(Case("shaw", causal=True)), "reordered"),
     (Stack, "positions", forgets_padding_of_memory, lambda: behind_memory(ALIBI), "behind memory"),
-    *((Positions, "allowed", mask_without_documents, partial(law, ALIBI), "a document of") for law in documents),
-    (Positions, "allowed", mask_with_documents_of_queries, lambda: check_documents_memory(ALIBI), "with memory"),
-    (Positions, "allowed", mask_with_documents_of_queries, lambda: check_documents_decoding(ALIBI), "step by step"),
+    *((Positions, "allowed", mask_without_documents, partial(law, ALIBI), "a document of") for law in together),
+    (Positions, "allowed", mask_with_documents_of_queries, lambda: documents.check_memory(ALIBI), "with memory"),
+    (Positions, "allowed", mask_with_documents_of_queries, lambda: documents.check_decoding(ALIBI), "step by step"),
     (Positions, "within", lambda right: lambda self, window: right(self, window and window + 2),
      lambda: check_reference(Case("rope", {"window": 3}, causal=True), Scene(queries=14)), "differs"),
-    (Dape, "adapt", lambda right: lambda self, content, bias, *rest: right(self, content + bias, bias, *rest),
-     lambda: reference(Case("alibi+dape")), "differs"),
-    (formula, "logits", lambda right: factor_on_content, lambda: reference(Case("alibi+logn")), "differs"),
-    (measured, "_ignored", lambda right: lambda positions: positions.empty_rows,
-     lambda: check_statistics(Case("m2", causal=True), SCENES[1], "explicit"), "entropy of"),
     (drawing, "_order", lambda right: lambda stack, training: torch.arange(stack.max_length),
-     lambda: check_uniform(False), "of 15 pairs"),
+     lambda: own.check_uniform(False), "of 15 pairs"),
     (drawing, "_order", lambda right: lambda stack, training: torch.arange(stack.max_length),
-     lambda: check_drawn_reference(Case("rope")), "differs"),
+     lambda: own.check_drawn(Case("rope")), "differs"),
     (drawing, "_order", lambda right: lambda stack, training: torch.randperm(stack.max_length),
-     lambda: check_alone(Case("rope"), "right"), "differs"),
-    (drawing, "_of_columns", lambda right: lambda chosen, padding: chosen,
-     lambda: check_alone(Case("learned"), "left"), "differs"),
+     lambda: own.check_alone(Case("rope"), "right"), "differs"),
     (compose, "drawn_positions",
      lambda right: lambda at, stack, training: right(at, replace(stack, causal=False), training=training),
-     lambda: check_drawn_steps(Case("rope", causal=True)), "steps"),
+     lambda: own.check_steps(Case("rope", causal=True)), "steps"),
 ]  # fmt: skip
 
 

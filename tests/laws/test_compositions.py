@@ -3,66 +3,72 @@
 from __future__ import annotations
 
 import itertools
+import tomllib
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from fairseq_posenc.attention import windows
+from fairseq_posenc.core.syntax import parse_options
 from fairseq_posenc.encodings import RELATIVE, build, names
-from fairseq_posenc.encodings.shaw import Shaw
-from fairseq_posenc.positions import Positions
+from fairseq_posenc.encodings.linformer import Linformer
 
-from . import broken
-from .cases import LENGTH_FLAG, Case, directions, every, first_of_kind, works
-from .compare import assert_close, assert_refused, assert_same
-from .scene import Scene, attend_all, embedded, new_caches, padded, positions_of, use_path
-from .test_reference import check_reference
-from .together import check_laws
+from .broken import declaring
+from .cases import LENGTH_FLAG, Case, directions, every, first_of_kind
+from .compare import assert_refused
+from .scene import Scene, attend_all, batch_of, new_caches
+from .test_caches_and_copies import check_copy
+from .test_causality import check_causality
+from .test_gradients import check_gradients, check_stack_flag
+from .test_incremental import STEPS, check_incremental, check_reorder
+from .test_memory import check_memory
+from .test_padding import check_empty_rows, check_padding
+from .test_reference import check_fused, check_reference
 
-ALLOWED = [
-    ("learned+shaw", {}),
-    ("learned+shaw", {"values": True, "clip": 2}),
-    ("sinusoidal+t5", {"freq": "t2t"}),
-    ("rope+alibi", {}),
-    ("rope+shaw", {"share": "none"}),
-    ("rope+fox", {}),
-    ("rope+kerple+dape", {"share": "none"}),
-    ("m2+t5+dape", {"hidden": 3}),
-    ("diet-rel+segments+dape", {}),
-    ("rope+t5", {}),
-    ("shaw+alibi", {}),
-    ("shaw+raffel", {"clip": 3}),
-    ("m2+alibi", {}),
-    ("rope+m4", {"clip": 3}),
-    ("learned+m4m", {}),
-    ("learned+sinusoidal+shaw+t5+alibi", {}),
-    ("rope+logn", {}),
-    ("pope+alibi", {"share": "all"}),
-    ("wall+fox", {}),
-    ("wall+alibi+logn", {}),
-    ("path+fox", {}),
-    ("path+alibi+logn", {}),
-    ("rope+shaw", {"rope.fourier": True, "rope.base": 2.0}),
-    ("fox", {"later": True}),
-    ("rope+fox", {"later": True}),
-    ("alibi", {"heads": 1}),
-    ("pope+shaw+logn", {}),
-    ("alibi+logn", {"form": "llama4", "interval": 2}),
-    ("m2+shaw+logn", {"logn.share": "all"}),
-    ("rope+kerple+dape+logn", {}),
-    ("diet-rel+segments", {}),
-    ("diet-abs+segments", {"diet-abs.share": "none", "segments.share": "layer-wise"}),
-    ("diet-abs+diet-rel+segments-input+segments", {}),
-    ("segments-input+linformer", {}),
-    ("learned+segments-input+diet-abs-lin", {"share": "none"}),
-]
-CASES = [Case(spec, args, causal) for spec, args in ALLOWED for causal in (False, True) if works(spec, args, causal)]
+TABLES: dict[str, list[list[str]]] = tomllib.loads(Path(__file__).with_name("compositions.toml").read_text("utf-8"))
+STACKS = {"decoder": [True], "encoder": [False], "both": [True, False]}
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+def listed(table: str) -> list[Any]:
+    """Return the cases of a table. `make test` tries a decoder if possible, for which more laws hold."""
+    rows = [(spec, parse_options(args), STACKS[stacks]) for spec, args, stacks in TABLES[table]]
+    cases = [(Case(spec, args, causal), causal == tried[0]) for spec, args, tried in rows for causal in tried]
+    return [pytest.param(case, id=str(case), marks=[] if now else [pytest.mark.long]) for case, now in cases]
+
+
+def check_laws(case: Case, *scenes: Scene) -> None:
+    """Compare a composition with its references in some scenes, and check all laws that its capabilities allow."""
+    for scene in scenes:
+        check_reference(case, scene)
+        check_fused(case, scene)
+    for side in ("left", "right"):
+        check_padding(case, side, "auto")
+        check_empty_rows(case, side, "explicit")
+    check_gradients(case, (0, 1))
+    check_stack_flag(case)
+    check_copy(case)
+    if case.causal:
+        check_causality(case, "auto")
+        check_incremental(case, STEPS["in chunks"], "left", "auto")
+        check_incremental(case, STEPS["token by token"], "none", "explicit")
+        check_reorder(case, "explicit")
+    if case.capabilities.memory:
+        for path in ("explicit", "auto"):
+            check_memory(case, path)
+
+
+@pytest.mark.parametrize("case", [*listed("compositions"), *listed("schedules")])
 def test_a_composition_obeys_the_laws(case: Case) -> None:
-    check_laws(case, *(Scene(before=before, side=side) for before in (0, 3) for side in ("none", "left")))
+    check_laws(case, Scene(), Scene(before=3, side="left"))
+
+
+@pytest.mark.parametrize("case", listed("windows"))
+def test_layers_with_and_without_windows_obey_the_laws(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windows, "SMALLEST", 1)
+    check_laws(case, Scene(queries=14, side="left"), Scene(queries=7, before=7, side="right", span=5))
 
 
 def pairs() -> list[Any]:
@@ -86,11 +92,17 @@ def test_every_pair_equals_its_reference_or_is_refused_by_name(pair: tuple[str, 
     check_reference(case, Scene(before=2, side="left", layers=1))  # CASES have two layers
 
 
-def test_the_scale_of_a_member_holds_for_the_composition() -> None:
-    shape = Case("t5").shape()
-    assert build("t5", None, shape).layer(1).scale == shape.head_dim**-0.5
-    assert build("learned+t5", "content_scale=one", shape).layer(1).scale == 1
-    assert build("t5+shaw", "content_scale=one", shape).layer(1).scale == 1
+def test_the_scale_of_a_member_holds_for_the_composition_in_its_layers() -> None:
+    shape = Case("t5").shape(layers=3)
+    usual = shape.head_dim**-0.5
+    scales = {
+        ("t5", ""): [usual] * 3,
+        ("learned+t5", "content_scale=one"): [1] * 3,
+        ("t5+shaw", "t5.content_scale=one,t5.layers=2"): [usual, 1, usual],
+    }
+    for (spec, args), expected in scales.items():
+        built = build(spec, args, shape)
+        assert [built.layer(index).scale for index in (1, 2, 3)] == expected
 
 
 def test_capabilities_are_the_intersection_but_the_union_of_direction() -> None:
@@ -103,53 +115,22 @@ def test_capabilities_are_the_intersection_but_the_union_of_direction() -> None:
 
 
 def test_the_limit_of_a_composition_is_the_shortest() -> None:
-    case = Case("shaw+learned")
-    stack = Scene(queries=4, room=0).stack(case)
+    stack = Scene(queries=4, room=0).stack(Case("shaw+learned"))
     assert stack.pos.limit == 4
-    tokens = padded([5], 5)
-    assert_refused(lambda: positions_of(tokens, stack), LENGTH_FLAG, "extend=repeat")
-    positions = Positions.of_tokens(tokens, pad=None, causal=case.causal)
-    assert_refused(lambda: stack(embedded(tokens, 8), positions), LENGTH_FLAG, "extend=repeat")
+    assert_refused(lambda: batch_of(stack, [5]), LENGTH_FLAG, "extend=repeat")
 
 
-@pytest.mark.parametrize("spec", ["rope+shaw", "shaw+rope", "shaw", "rope", "rope+alibi"])
-@pytest.mark.parametrize("reads", [False, True])
-def test_raw_keys_are_cached_only_where_one_reads_and_another_projects(
-    spec: str, reads: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Shaw, "reads_keys", reads)  # pretend that Shaw reads keys, as M4 does
-    case = Case(spec, causal=True)
-    stack = Scene().stack(case)
-    tokens = padded([6, 6], 6)
+@pytest.mark.parametrize(("spec", "tensors"), [("rope+m4", 3), ("m4", 2), ("rope+shaw", 2)])
+def test_raw_keys_are_cached_only_where_one_reads_and_another_projects(spec: str, tensors: int) -> None:
+    stack = Scene().stack(Case(spec, causal=True))
+    _, x, positions = batch_of(stack)
     caches = new_caches(stack)
-    x = embedded(tokens, stack.shape.dim)
     with torch.no_grad():
-        attend_all(stack, x, positions_of(tokens, stack), caches=caches)
-    kept = 3 if reads and {"rope", "shaw"} <= set(spec.split("+")) else 2
-    assert [len(cache.columns()) for cache in caches] == [kept] * 2
-    if kept == 3:
-        assert_same(caches[0].columns()[2], stack.layers[0].self_attn.project_key(x), "the raw keys")
-
-
-@pytest.mark.parametrize(("case", "memory"), [(Case("rope+shaw", {}, True), 3), (Case("linformer"), 0)], ids=str)
-def test_time_first_inputs_give_the_same(case: Case, memory: int) -> None:
-    stack = Scene(queries=8).stack(case)
-    tokens = padded([5, 3], 5)
-    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack, memory=memory)
-    states = torch.randn(2, memory, stack.shape.dim, dtype=torch.float64)
-    use_path(stack, "explicit")
-    expected = attend_all(stack, x, positions, memory=states if memory else None)
-    for block in stack.layers:
-        block.self_attn.batch_first = False
-    turned = [
-        block.self_attn(x.transpose(0, 1), positions, tensors, memory=states.transpose(0, 1) if memory else None)[0]
-        for block, tensors in zip(stack.layers, stack.pos.per_layer(positions), strict=True)
-    ]
-    assert_close(torch.stack(turned).transpose(1, 2), expected, 1e-12, "time first")
+        attend_all(stack, x, positions, caches=caches)
+    assert [len(cache.columns()) for cache in caches] == [tensors] * 2
 
 
 def test_compressed_keys_have_no_cache() -> None:
-    stack = Scene().stack(Case("compressing", causal=True, cls=broken.CompressesInDecoders))
-    tokens = padded([6], 6)
-    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
+    stack = Scene().stack(Case("compressing", causal=True, cls=declaring(Linformer, causal=True)))
+    _, x, positions = batch_of(stack, [6])
     assert_refused(lambda: attend_all(stack, x, positions, caches=new_caches(stack)), "compressed", "cached")

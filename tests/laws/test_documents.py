@@ -5,8 +5,7 @@ Legend: B batch, T tokens, N documents, d width.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 import torch
@@ -17,7 +16,7 @@ from fairseq_posenc.stack import Stack
 
 from .cases import Case, claims, defaults, in_turn
 from .compare import assert_close, assert_refused
-from .scene import PAD, Scene, attend_all, embedded, new_caches, normal, padded, positions_of, use_path
+from .scene import PAD, Scene, attend_all, embedded, new_caches, normal, padded, positions_of, use_path, with_gradients
 
 WIDTH = 9
 #: Lengths of the documents in each sample, with padding and without.
@@ -25,31 +24,21 @@ PADDED, FULL = [[5, 3, 1], [4, 2]], [[5, 3, 1], [4, 5]]
 ROUNDING = 1e-9
 
 
-@dataclass(frozen=True)
 class Packed:
-    """Hold tokens and document numbers, [B, T] each, and the sample and the columns of each document.
+    """Hold tokens and document numbers, [B, T] each, and the sample and the mask of each document.
 
     Padding on the right has a number of its own, and padding on the left has the number of the first document.
     """
 
-    tokens: Tensor
-    documents: Tensor
-    places: Sequence[tuple[int, slice]]
-
-    @classmethod
-    def at(cls, side: str) -> Packed:
+    def __init__(self, side: str) -> None:
         samples = FULL if side == "none" else PADDED
-        lengths = [sum(sample) for sample in samples]
-        tokens, documents = padded(lengths, WIDTH, side), torch.full((len(samples), WIDTH), 9)
-        places = []
-        for b, sample in enumerate(samples):
-            end = WIDTH - lengths[b] if side == "left" else 0
-            documents[b, :end] = 0
-            for number, length in enumerate(sample):
-                place = slice(end, end := end + length)
-                documents[b, place] = number
-                places.append((b, place))
-        return cls(tokens, documents, places)
+        self.tokens = padded([sum(sample) for sample in samples], WIDTH, side)
+        self.documents = torch.full_like(self.tokens, 0 if side == "left" else 9)
+        self.places = []
+        for b, (lengths, real) in enumerate(zip(samples, self.tokens.ne(PAD), strict=True)):
+            numbers = torch.arange(len(lengths))
+            self.documents[b, real] = numbers.repeat_interleave(torch.tensor(lengths))
+            self.places += [(b, real & (self.documents[b] == number)) for number in numbers]
 
     def separated(self, rows: Tensor) -> Tensor:
         """Return each document as a row of its own, padded on the right with PAD or zeros: [B, T, ...] -> [N, ...]."""
@@ -60,16 +49,12 @@ class Packed:
 def outcome(stack: Stack, x: Tensor, positions: Positions, weight: Tensor) -> list[Tensor]:
     """Return the outputs and, if gradients are recorded, the gradients of all parameters."""
     output = stack(x, positions)[0]
-    if not torch.is_grad_enabled():
-        return [output]
-    parameters = [parameter for parameter in stack.parameters() if parameter.requires_grad]
-    gradients = torch.autograd.grad((output * weight).sum(), parameters, allow_unused=True)
-    return [output, *(torch.zeros(()) if gradient is None else gradient for gradient in gradients)]
+    return with_gradients(output, (output * weight).sum(), stack.parameters()) if torch.is_grad_enabled() else [output]
 
 
 def check_documents(case: Case, side: str, path: str) -> None:
     """Check that the documents of a sequence give the same outputs and gradients as separate sequences."""
-    stack, packed = Scene(queries=WIDTH).stack(case), Packed.at(side)
+    stack, packed = Scene(queries=WIDTH).stack(case), Packed(side)
     use_path(stack, path)
     x = embedded(packed.tokens, stack.shape.dim)
     weight = torch.linspace(-1, 1, x.numel(), dtype=x.dtype).view_as(x) * packed.tokens.ne(PAD)[..., None]
@@ -81,15 +66,15 @@ def check_documents(case: Case, side: str, path: str) -> None:
         output, *gradients = outcome(stack, x, together, weight)
         expected, *right = outcome(stack, packed.separated(x), apart, packed.separated(weight))
     for row, (b, place) in zip(expected, packed.places, strict=True):
-        length = place.stop - place.start
-        assert_close(output[b, place], row[:length], ROUNDING, f"a document of {length} tokens")
+        own = output[b, place]
+        assert_close(own, row[: len(own)], ROUNDING, f"a document of {len(own)} tokens")
     for gradient, other in zip(gradients, right, strict=True):
         assert_close(gradient, other, ROUNDING, "gradient")
 
 
 def check_refused(case: Case) -> None:
     """Check that documents are refused by the name of the encoding, with the reason."""
-    stack, packed = Scene(queries=WIDTH).stack(case), Packed.at("right")
+    stack, packed = Scene(queries=WIDTH).stack(case), Packed("right")
     positions = replace(positions_of(packed.tokens, stack), documents=packed.documents)
     x = embedded(packed.tokens, stack.shape.dim)
     assert_refused(lambda: stack(x, positions), case.spec, "documents that share a sequence", "because")
@@ -109,13 +94,13 @@ def test_documents_equal_separate_sequences(case: Case) -> None:
 @pytest.mark.parametrize("case", in_turn(lambda case: not keeps_apart(case), claims))
 def test_documents_are_refused_where_they_are_not_declared(case: Case) -> None:
     check_refused(case)
-    stack, packed = Scene(queries=WIDTH).stack(case), Packed.at("right")
+    stack, packed = Scene(queries=WIDTH).stack(case), Packed("right")
     assert_refused(lambda: positions_of(packed.tokens, stack, documents=packed.documents), case.spec, "because")
 
 
 def check_memory(case: Case) -> None:
     """Check that a query sees the memory of its own document only: memory columns have document numbers too."""
-    stack, packed, cut = Scene(queries=WIDTH).stack(case), Packed.at("right"), 6
+    stack, packed, cut = Scene(queries=WIDTH).stack(case), Packed("right"), 6
     tokens, documents = packed.tokens[:1], packed.documents[:1]
     x = normal(1, WIDTH, stack.shape.dim, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
@@ -127,7 +112,7 @@ def check_memory(case: Case) -> None:
 
 def check_decoding(case: Case) -> None:
     """Check decoding in steps, in which the two samples change their places as in beam search."""
-    stack, packed, swapped = Scene(queries=WIDTH).stack(case), Packed.at("left"), torch.tensor([1, 0])
+    stack, packed, swapped = Scene(queries=WIDTH).stack(case), Packed("left"), torch.tensor([1, 0])
     tokens, documents = packed.tokens, packed.documents
     x, caches, steps = embedded(tokens, stack.shape.dim), new_caches(stack), []
     with torch.no_grad():

@@ -1,11 +1,13 @@
-"""Test law 10: activation checkpointing changes no gradient, and each parameter accumulates once per backward pass."""
+"""Test law 10: activation checkpointing changes no gradient, and each parameter accumulates once per backward pass.
+
+The parameters of an encoding also get their gradients if all other parameters are frozen.
+"""
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from torch import Tensor
@@ -14,26 +16,19 @@ from torch.utils.checkpoint import checkpoint
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Block, Stack
 
-from .cases import Case, every, in_turn, options_once, without_options
+from .cases import Case, in_turn, options_once, without_options
 from .compare import assert_close
-from .scene import drawn, embedded, padded, positions_of
+from .scene import Scene, batch_of, drawn, use_path
 
 WAYS = ["plain", "checkpointed", "reentrant"]
 
 
-@contextmanager
-def accumulations(stack: Stack) -> Iterator[Counter[str]]:
-    """Return how often each parameter of the encoding accumulates a gradient; DDP allows it once."""
+def accumulations(stack: Stack) -> Counter[str]:
+    """Return how often each parameter of the encoding will accumulate a gradient; DDP allows it once."""
     counts: Counter[str] = Counter()
-    handles = [
+    for name, parameter in stack.pos.named_parameters():
         parameter.register_post_accumulate_grad_hook(lambda _, name=name: counts.update([name]))
-        for name, parameter in stack.pos.named_parameters()
-    ]
-    try:
-        yield counts
-    finally:
-        for handle in handles:
-            handle.remove()
+    return counts
 
 
 def reentrant(block: Block, x: Tensor, positions: Positions, tensors: dict[str, dict[str, Tensor]]) -> Tensor:
@@ -64,10 +59,10 @@ def forward(stack: Stack, x: Tensor, positions: Positions, way: str, layers: Seq
 def gradients(stack: Stack, way: str, layers: Sequence[int]) -> dict[str, Tensor]:
     """Return the gradients of the input and of all parameters; each parameter must accumulate once."""
     stack.zero_grad()
-    tokens = padded([6, 4], 6)
-    x = embedded(tokens, stack.shape.dim).requires_grad_()
-    with accumulations(stack) as counts:
-        forward(stack, x, positions_of(tokens, stack), way, layers).square()[..., 0].sum().backward()
+    _, x, positions = batch_of(stack)
+    x.requires_grad_()
+    counts = accumulations(stack)
+    forward(stack, x, positions, way, layers).square()[..., 0].sum().backward()
     for name, _ in stack.pos.named_parameters():
         assert counts[name] == 1, f"{way}: {name} accumulated {counts[name]} times"
     assert x.grad is not None
@@ -87,22 +82,24 @@ def check_gradients(case: Case, layers: Sequence[int]) -> None:
 
 def check_stack_flag(case: Case) -> None:
     """Check that Stack(checkpoint_activations=True) gives the same gradients as without it."""
-    plain = drawn(case.stack(case.shape(), checkpoint_activations=False)).train()
-    saving = case.stack(case.shape(), checkpoint_activations=True)
-    saving.load_state_dict(copy.deepcopy(plain.state_dict()))
-    tokens = padded([6, 4], 6)
     results = []
-    for stack in (plain, saving.train()):
-        with accumulations(stack) as counts:
-            output = stack(embedded(tokens, stack.shape.dim), positions_of(tokens, stack))[0]
-            output.square()[..., 0].sum().backward()
+    for saving in (False, True):
+        stack = drawn(case.stack(case.shape(), checkpoint_activations=saving)).train()
+        counts = accumulations(stack)
+        output = stack(*batch_of(stack)[1:])[0]
+        output.square()[..., 0].sum().backward()
         assert set(counts.values()) <= {1}, f"accumulated {counts}"
         results.append([output, *(p.grad for p in stack.parameters() if p.grad is not None)])
     for one, other in zip(*results, strict=True):
         assert_close(other, one, 1e-12, "checkpointed")
 
 
-@pytest.mark.parametrize("case", every(options_once), ids=str)
+def shares(case: Case) -> bool:
+    """Return whether a case has default options, or layers share its tables in another way."""
+    return without_options(case) or list(case.args) == ["share"]
+
+
+@pytest.mark.parametrize("case", in_turn(options_once, shares))
 def test_gradients_are_the_same_and_accumulate_once(case: Case) -> None:
     for layers in ((0, 1, 2), (1,)):
         check_gradients(case, layers)
@@ -111,3 +108,29 @@ def test_gradients_are_the_same_and_accumulate_once(case: Case) -> None:
 @pytest.mark.parametrize("case", in_turn(options_once, without_options))
 def test_the_stack_checkpoints_its_blocks(case: Case) -> None:
     check_stack_flag(case)
+
+
+def gradients_alone(case: Case, path: str, training: bool) -> dict[str, Any]:
+    """Return the gradients of the encoding's parameters while all other parameters are frozen."""
+    stack = Scene().stack(case).train(training)
+    use_path(stack, path)
+    stack.layers.requires_grad_(False)
+    out = stack(*batch_of(stack)[1:])[0]
+    if out.requires_grad:
+        out.square()[..., 0].sum().backward()
+    return {name: p.grad for name, p in stack.pos.named_parameters()}
+
+
+def check_frozen(case: Case, training: bool) -> None:
+    """Check that the chosen path gives the same gradients as the explicit path."""
+    expected = gradients_alone(case, "explicit", training)
+    for name, gradient in gradients_alone(case, "auto", training).items():
+        assert gradient is not None, f"{name} has no gradient"
+        assert bool(gradient.any()), f"{name} has a gradient of zeros"
+        assert_close(gradient, expected[name], 1e-9, name)
+
+
+@pytest.mark.parametrize("case", in_turn(options_once, without_options))
+def test_an_encoding_alone_can_be_tuned(case: Case) -> None:
+    for training in (False, True):
+        check_frozen(case, training)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
@@ -16,9 +15,9 @@ from fairseq_posenc.attention import formula
 from fairseq_posenc.ops.precision import promoted
 from fairseq_posenc.stack import Stack
 
-from .cases import Case, directions, every, in_turn, options_once, without_options
+from .cases import Case, defaults, directions, in_one_direction, in_turn, options_once, without_options
 from .compare import assert_close, assert_finite
-from .scene import drawn, embedded, normal, on_device, padded, positions_of, use_path
+from .scene import batch_of, directed, drawn, on_device, padded, positions_of, use_path
 
 #: Length, and widths of heads. Beyond 256, squares of distances are too large for float16, and bfloat16 cannot
 #: distinguish some columns. One stack of every encoding has heads as wide as BERT's. Options and the other direction
@@ -26,8 +25,6 @@ from .scene import drawn, embedded, normal, on_device, padded, positions_of, use
 LENGTH, WIDE, NARROW = 272, 64, 8
 #: With fewer columns, sums in half precision would lose too little to be distinguished from sums in float32.
 LENGTH_OF_SUMS = 384
-#: Length for tests that check only dtypes.
-SHORT = 32
 #: Tolerances relative to the largest number: a few rounding errors.
 LOOSE = {torch.float16: 0.02, torch.bfloat16: 0.12}
 #: Largest rms of the difference of gradients, relative to their rms: those of CoPE jump where a count passes a whole
@@ -41,41 +38,24 @@ SUMMED = 0.012
 def observed_dtypes() -> Iterator[set[torch.dtype]]:
     """Return the dtypes of the logits and of the softmax in the explicit path."""
     dtypes: set[torch.dtype] = set()
-    originals = {name: getattr(formula, name) for name in ("logits", "_softmax")}
 
-    def watch(name: str) -> None:
+    def watched(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
         def call(*args: object) -> torch.Tensor:
-            result = originals[name](*args)
+            result = original(*args)
             dtypes.add(result.dtype)
             return result
 
-        setattr(formula, name, call)
+        return call
 
-    for name in originals:
-        watch(name)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("logits", "_softmax"):
+            patch.setattr(formula, name, watched(getattr(formula, name)))
         yield dtypes
-    finally:
-        for name, original in originals.items():
-            setattr(formula, name, original)
 
 
-def at_length(case: Case, length: int = LENGTH) -> Case:
-    """Return the case for long sequences: where it is refused, with its lengths scaled as the sequences are."""
-    if _accepted(case, length):
-        return case
-    scale = length // case.shape().max_length
-    numbers = [name for name, value in case.args.items() if type(value) is int]
-    tries = [replace(case, args={**case.args, name: scale * case.args[name]}) for name in numbers]
-    return next(scaled for scaled in tries if _accepted(scaled, length))
-
-
-def _accepted(case: Case, length: int) -> bool:
-    try:
-        case.encoding(case.shape(max_length=length))
-    except ValueError:
-        return False
-    return True
+def at_length(case: Case, length: int) -> Case:
+    """Return the case for sequences of this length, which a longer table must exceed."""
+    return replace(case, args={**case.args, "extend_to": 2 * length}) if "extend_to" in case.args else case
 
 
 def small(case: Case, length: int = LENGTH, *, narrow: bool = False) -> Stack:
@@ -83,12 +63,7 @@ def small(case: Case, length: int = LENGTH, *, narrow: bool = False) -> Stack:
     torch.manual_seed(0)
     wide = not narrow and (case.cls is not None or (not case.args and case.causal == directions(case.spec)[0]))
     shape = case.shape(layers=1, head_dim=WIDE if wide else NARROW, max_length=length)
-    stack = at_length(case, length).stack(shape)
-    start = copy.deepcopy(stack.state_dict())
-    moved = drawn(stack).state_dict()
-    share = shape.dim**-0.5
-    stack.load_state_dict({name: start[name] + share * (moved[name] - start[name]) for name in start})
-    return stack.float()
+    return drawn(at_length(case, length).stack(shape), size=0.4 * shape.dim**-0.5).float()
 
 
 class Expected:
@@ -96,15 +71,14 @@ class Expected:
 
     def __init__(self, case: Case) -> None:
         self.stack = small(case)
-        output = forward(self.stack, torch.float32)
+        output = forward(self.stack)
         self.output, self.gradients = output.detach(), gradients(self.stack, output)
 
 
 def gradients(stack: Stack, output: torch.Tensor) -> dict[str, torch.Tensor]:
     """Return the gradients of the tables and of the projections, each as one vector."""
-    direction = normal(*output.shape, generator=torch.Generator().manual_seed(1)).float()
     stack.zero_grad()
-    (output.float() * direction).sum().backward()
+    directed(output.float()).backward()
     found: dict[str, list[torch.Tensor]] = {"tables": [], "projections": []}
     for name, p in stack.named_parameters():
         if p.grad is not None and (name.startswith("pos.") or "self_attn." in name):
@@ -112,33 +86,26 @@ def gradients(stack: Stack, output: torch.Tensor) -> dict[str, torch.Tensor]:
     return {kind: torch.cat(parts) for kind, parts in found.items() if parts}
 
 
-@pytest.fixture(scope="module")
-def reference(request: pytest.FixtureRequest) -> Expected:
-    """Return the expected outputs, which are computed once for all tests of a case."""
-    return Expected(request.param)
+def forward(stack: Stack) -> torch.Tensor:
+    """Run a stack on padded tokens at the maximum length: [B, T, d]."""
+    length = stack.pos.limit or stack.shape.max_length
+    return stack(*batch_of(stack, [length, length // 2])[1:])[0]
 
 
-def forward(stack: Stack, dtype: torch.dtype, length: int | None = None) -> torch.Tensor:
-    """Run a stack on padded tokens, by default at the maximum length: [B, T, d]."""
-    length = length or stack.pos.limit or stack.shape.max_length
-    tokens = padded([length, length // 2], length)
-    return stack(embedded(tokens, stack.shape.dim).to(dtype), positions_of(tokens, stack))[0]
-
-
-def check_half(reference: Expected, dtype: torch.dtype, *, autocast: bool, path: str) -> None:
+def check_half(expected: Expected, dtype: torch.dtype, *, autocast: bool, path: str) -> None:
     """Compare a module in half precision, or under autocast, with the same module in float32."""
-    half = copy.deepcopy(reference.stack) if autocast else copy.deepcopy(reference.stack).to(dtype)
+    half = copy.deepcopy(expected.stack).to(torch.float32 if autocast else dtype)
     use_path(half, path)
     cast = torch.autocast(torch.get_default_device().type, dtype=dtype) if autocast else nullcontext()
     with observed_dtypes() as seen, cast, torch.set_grad_enabled(path == "explicit"):
-        output = forward(half, torch.float32 if autocast else dtype)
-    assert_close(output.float(), reference.output, LOOSE[dtype], "half precision")
+        output = forward(half)
+    assert_close(output.float(), expected.output, LOOSE[dtype], f"half precision, {dtype} on the {path} path")
     if path == "explicit":
         assert seen == {torch.float32}, f"logits and softmax in {seen}"
         for kind, actual in gradients(half, output).items():
-            expected = reference.gradients[kind]
+            right = expected.gradients[kind]
             assert_finite(actual, f"gradients of {kind}")
-            drift = float((actual - expected).square().mean().sqrt() / expected.square().mean().sqrt())
+            drift = float((actual - right).square().mean().sqrt() / right.square().mean().sqrt())
             assert drift <= GRADIENTS[dtype], f"the gradients of {kind} drift by {drift:.2g}"
 
 
@@ -175,11 +142,6 @@ def hook_outputs(stack: Stack) -> list[torch.Tensor]:
     return [x for x in results if x is not None]
 
 
-def learns(case: Case) -> bool:
-    """Return whether the encoding has parameters."""
-    return next(case.encoding(case.shape()).parameters(), None) is not None
-
-
 def check_sums(case: Case, dtype: torch.dtype = torch.bfloat16) -> None:
     """Compare the gradients of an encoding's parameters in half precision with those in float64.
 
@@ -200,41 +162,33 @@ def check_sums(case: Case, dtype: torch.dtype = torch.bfloat16) -> None:
         assert_close(gradients[0][name].double() / size, expected / size, SUMMED, f"summed gradient of {name}")
 
 
-def cases_in_half() -> list[Any]:
-    """Return every case with its dtypes, as a module and under autocast.
-
-    `make test-long` tries options in bfloat16 and under autocast; otherwise, they are tried as modules in float16. It
-    also tries m3 in float16, because compiling the loops for a dtype takes ten seconds.
-    """
-    four = list(itertools.product(LOOSE, (False, True)))
-    return [
-        pytest.param(
-            case,
-            dtype,
-            autocast,
-            id=f"{case}-{dtype}-{'autocast' if autocast else 'module'}",
-            marks=[pytest.mark.long] if case.args or (case.name == "m3" and dtype == torch.float16) else [],
-        )
-        for case in every(options_once)
-        for dtype, autocast in ([four[0], four[3]] if case.args else four)
-    ]
+def check_ways(case: Case, ways: Iterable[tuple[torch.dtype, bool]]) -> None:
+    """Compare each dtype, as a module or under autocast, with float32."""
+    expected = Expected(case)
+    for dtype, autocast in ways:
+        for path in ("explicit", "auto"):
+            check_half(expected, dtype, autocast=autocast, path=path)
 
 
-@pytest.mark.parametrize(("reference", "dtype", "autocast"), cases_in_half(), indirect=["reference"])
-def test_half_precision_is_finite_and_close(reference: Expected, dtype: torch.dtype, autocast: bool) -> None:
-    for path in ("explicit", "auto"):
-        check_half(reference, dtype, autocast=autocast, path=path)
+@pytest.mark.parametrize("case", in_turn(options_once, without_options))
+def test_half_precision_is_finite_and_close(case: Case) -> None:
+    """M3 is tried in one dtype, because compiling its loops for a dtype takes ten seconds."""
+    check_ways(
+        case, [(torch.bfloat16, False)] if case.name == "m3" else [(torch.float16, False), (torch.bfloat16, True)]
+    )
 
 
-@pytest.mark.parametrize("case", in_turn(lambda case: learns(case) and options_once(case), without_options))
+@pytest.mark.long
+@pytest.mark.parametrize("case", defaults(), ids=str)
+def test_both_dtypes_are_close_as_a_module_and_under_autocast(case: Case) -> None:
+    check_ways(case, itertools.product(LOOSE, (False, True)))
+
+
+def learns(case: Case) -> bool:
+    """Return whether the encoding has parameters."""
+    return options_once(case) and next(case.encoding(case.shape()).parameters(), None) is not None
+
+
+@pytest.mark.parametrize("case", in_turn(learns, lambda case: without_options(case) and in_one_direction(case)))
 def test_gradients_of_tables_are_summed_in_float32(case: Case) -> None:
     check_sums(case)
-
-
-@pytest.mark.parametrize("reference", in_turn(options_once, without_options), indirect=True)
-def test_float64_stays_float64(reference: Expected) -> None:
-    stack = copy.deepcopy(reference.stack).double()
-    use_path(stack, "explicit")
-    with observed_dtypes() as seen, torch.no_grad():
-        assert forward(stack, torch.float64, SHORT).dtype == torch.float64
-    assert seen == {torch.float64}

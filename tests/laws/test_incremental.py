@@ -86,28 +86,17 @@ def check_reorder_behind_memory(case: Case, path: str) -> None:
 CAUSAL = in_turn(lambda case: case.causal, without_options)
 
 
-PATHS = ["explicit", "auto"]
-
-
-@pytest.mark.parametrize("kind", STEPS)
 @pytest.mark.parametrize("case", CAUSAL)
-def test_steps_equal_the_whole(case: Case, kind: str) -> None:
-    for side, path in WAYS[kind]:
-        check_incremental(case, STEPS[kind], side, path)
-
-
-@pytest.mark.parametrize("case", CAUSAL)
-def test_steps_equal_the_whole_where_gradients_are_kept(case: Case) -> None:
+def test_steps_equal_the_whole(case: Case) -> None:
+    for kind, ways in WAYS.items():
+        for side, path in ways:
+            check_incremental(case, STEPS[kind], side, path)
     check_incremental(case, STEPS["in chunks"], "left", "auto", grad=True)
 
 
 @pytest.mark.parametrize("case", CAUSAL)
 def test_beam_search_may_reorder(case: Case) -> None:
-    for path in PATHS:
+    for path in ("explicit", "auto"):
         check_reorder(case, path)
-
-
-@pytest.mark.parametrize("case", in_turn(lambda case: case.causal and case.capabilities.memory, without_options))
-def test_beam_search_may_reorder_behind_memory(case: Case) -> None:
-    for path in PATHS:
-        check_reorder_behind_memory(case, path)
+        if case.capabilities.memory:
+            check_reorder_behind_memory(case, path)

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 import torch
+
+from fairseq_posenc.core import compose
+from fairseq_posenc.stack import Stack
 
 from .cases import LENGTH_FLAG, Case, claims, in_turn
 from .compare import assert_close, assert_refused
 from .literal import literal_all, literal_embed
-from .scene import attend_all, drawn, embedded, padded, positions_of, run
+from .scene import attend_all, batch_of, drawn, padded, run
 
 MAXIMUM, BEYOND = 8, 13
-
-
-@contextmanager
-def warnings_of_length() -> Iterator[list[str]]:
-    """Collect the warnings that the composition logs."""
-    messages: list[str] = []
-    logger = logging.getLogger("fairseq_posenc.core.compose")
-    handler = logging.Handler(logging.WARNING)
-    handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
-    logger.addHandler(handler)
-    try:
-        yield messages
-    finally:
-        logger.removeHandler(handler)
 
 
 def check_beyond(case: Case) -> None:
@@ -36,22 +21,23 @@ def check_beyond(case: Case) -> None:
     stack = drawn(case.stack(case.shape(max_length=MAXIMUM)))
     limit = stack.pos.limit
     assert stack.pos.capabilities.extrapolates == (limit is None or limit > MAXIMUM), "the limit contradicts it"
-    with warnings_of_length() as warnings:
+    warnings: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compose.logger, "warning", lambda text, *args: warnings.append(text % args))
         run(stack, padded([MAXIMUM], MAXIMUM))
         assert not warnings, "a warning within the maximum length"
         if limit is not None:
             too_long = padded([limit + 1], limit + 1)
             assert_refused(lambda: run(stack, too_long), case.spec, str(limit), LENGTH_FLAG)
         if limit is None or limit >= BEYOND:
-            check_against_reference(case, stack)
+            check_against_reference(stack)
             assert len(warnings) == 1, f"{len(warnings)} warnings instead of one"
             assert LENGTH_FLAG in warnings[0]
 
 
-def check_against_reference(case: Case, stack: object) -> None:
+def check_against_reference(stack: Stack) -> None:
     """Compare with the reference twice, because the warning must be logged only once."""
-    tokens = padded([BEYOND, 10], BEYOND)
-    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
+    _, x, positions = batch_of(stack, [BEYOND, 10])
     with torch.no_grad():
         expected = literal_all(stack, literal_embed(stack.pos, x, positions), positions)
         for _ in range(2):

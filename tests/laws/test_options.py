@@ -1,45 +1,36 @@
-"""Test law 11: an option changes something or is refused, and errors about unknown names list the known names."""
+"""Test law 11: an option changes something or is refused, and errors about unknown names list the known names.
+
+Every numeric option has a range; outputs within it are finite, and other values are refused.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import typing
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from fairseq_posenc.core import options as opts
-from fairseq_posenc.core.options import N, Options, option
-from fairseq_posenc.core.syntax import parse_options
+from fairseq_posenc.core.options import N
 from fairseq_posenc.encodings import build, get, names
 
-from .cases import Case, alternatives, defaults, directions
-from .compare import assert_refused, differ, refusal
-from .scene import attend_all, drawn, embedded, padded, positions_of
+from .cases import Case, alternatives, defaults, directions, every
+from .compare import assert_finite, differ, refusal
+from .scene import attend_all, batch_of, drawn
 
-LENGTH = 24
-
-
-@dataclasses.dataclass(frozen=True)
-class OneOption:
-    """Hold an option of an encoding, with a value other than its default."""
-
-    case: Case
-    name: str
-    value: Any
-
-    def __str__(self) -> str:
-        return f"{self.case}-{self.name}={self.value}"
+#: Length at which options are compared, and the longest sequence at which values within the ranges are tried.
+LENGTH, LONGEST = 24, 12
 
 
-def one_option(cases: list[Case]) -> list[OneOption]:
-    """Return all options of the cases with all their other values."""
-    options = []
-    for case in cases:
-        for field in dataclasses.fields((case.cls or get(case.name)).Options):
-            options += [OneOption(case, field.name, value) for value in alternatives(field)]
-    return options
+def other_values(case: Case) -> list[tuple[str, Any]]:
+    """Return all options of an encoding with all their values other than the default."""
+    fields = dataclasses.fields((case.cls or get(case.name)).Options)
+    return [(field.name, value) for field in fields for value in alternatives(field)]
 
 
 def what_it_is(case: Case) -> tuple[Any, ...]:
@@ -51,44 +42,41 @@ def what_it_is(case: Case) -> tuple[Any, ...]:
     return built.capabilities, built.limit, scales, start
 
 
-def output_of(case: Case) -> torch.Tensor:
+def output_of(case: Case, length: int, dtype: torch.dtype = torch.float64, layers: int = 2) -> torch.Tensor:
     """Return the output of each layer with drawn parameters, [L, B, T, d]."""
-    stack = drawn(case.stack(case.shape(max_length=LENGTH)))
-    tokens = padded([LENGTH, LENGTH], LENGTH)
+    stack = drawn(case.stack(case.shape(layers=layers, max_length=length))).to(dtype)
     with torch.no_grad():
-        return attend_all(stack, embedded(tokens, stack.shape.dim), positions_of(tokens, stack))
+        return attend_all(stack, *batch_of(stack, [length, length])[1:])
 
 
-def check_option(option: OneOption) -> None:
+def check_option(case: Case, name: str, value: Any) -> None:
     """Check that another value changes declarations, initial parameters or outputs, or is refused.
 
     `none` may also find nothing to switch off, in the one direction and not in the other: one setting then serves
     the encoder and the decoder of a translation model.
     """
-    effect = outcome(option)
-    if effect == "nothing" and option.value == "none":
-        effect = outcome(
-            dataclasses.replace(option, case=dataclasses.replace(option.case, causal=not option.case.causal))
-        )
-        assert effect == "changes", f"{option} changes nothing, nor in the other direction"
-    assert effect != "nothing", f"{option} changes nothing"
+    effect = outcome(case, name, value)
+    if effect == "nothing" and value == "none":
+        effect = outcome(dataclasses.replace(case, causal=not case.causal), name, value)
+    assert effect != "nothing", f"{name}={value} changes nothing"
 
 
-def outcome(option: OneOption) -> str:
+def outcome(case: Case, name: str, value: Any) -> str:
     """Return what the option does: it changes something, it changes nothing, or it is refused."""
-    changed = dataclasses.replace(option.case, args={option.name: option.value})
+    changed = dataclasses.replace(case, args={name: value})
     try:
         declared = what_it_is(changed)
     except ValueError:
         return "refused"
-    same = declared == what_it_is(option.case) and not differ(output_of(changed), output_of(option.case))
-    return "nothing" if same else "changes"
+    if declared != what_it_is(case) or differ(output_of(changed, LENGTH), output_of(case, LENGTH)):
+        return "changes"
+    return "nothing"
 
 
 @pytest.mark.parametrize("case", defaults(), ids=str)
 def test_every_option_changes_something_or_is_refused(case: Case) -> None:
-    for one in one_option([case]):
-        check_option(one)
+    for name, value in other_values(case):
+        check_option(case, name, value)
 
 
 def try_to_build(name: str, args: Any) -> str:
@@ -103,16 +91,20 @@ def test_an_unknown_option_is_refused_and_the_known_are_named(name: str) -> None
         assert word in message
 
 
+def kinds(name: str, field: dataclasses.Field[Any]) -> set[Any]:
+    """Return the types that an option may have."""
+    hint = typing.get_type_hints(get(name).Options)[field.name]
+    return {hint, *typing.get_args(hint)}
+
+
 def senseless(name: str, field: dataclasses.Field[Any]) -> list[Any]:
     """Return values that an option cannot have. A YAML file may contain whole numbers of any size."""
-    hint = typing.get_type_hints(get(name).Options)[field.name]
-    kinds = {hint, *typing.get_args(hint)}
-    if not kinds & {int, float}:
+    if not kinds(name, field) & {int, float}:
         return ["gibberish"]
     low, high = field.metadata["between"]
     beyond = [low - 1, *([] if high == N else [high + 1 if high < 1e9 else 2 * high])]
     huge = ["1e300", "-1e300", 10**400, -(10**400), "9" * 5000, 1e300]
-    return ["gibberish", "nan", "inf", -1, *beyond, *huge, *(["1.5", True] if int in kinds else [])]
+    return ["gibberish", "nan", "inf", -1, *beyond, *huge, *(["1.5", True] if int in kinds(name, field) else [])]
 
 
 @pytest.mark.parametrize("name", names())
@@ -127,31 +119,9 @@ def test_a_senseless_value_is_refused_and_the_known_are_named(name: str) -> None
             assert any(reason in message for reason in reasons), f"{field.name}={value}: {message}"
 
 
-@pytest.mark.parametrize("name", names())
-def test_an_encoding_states_its_facts_and_what_its_options_mean(name: str) -> None:
-    facts = get(name).facts
-    assert all((facts.title, facts.paper, facts.equation, facts.formula, facts.count, get(name).__doc__))
-    for field in dataclasses.fields(get(name).Options):
-        assert field.metadata["help"]
-        assert alternatives(field)
-        assert field.default not in alternatives(field)
-
-
-def test_an_option_may_be_called_as_a_word_of_python() -> None:
-    @dataclasses.dataclass(frozen=True)
-    class Keyword(Options):
-        lambda_: float = option(4.0, "a height", example=2.0)
-
-    assert opts.names(Keyword) == ["lambda", "layers", "window"]
-    assert [row["name"] for row in opts.describe(Keyword)] == ["lambda"]
-    for text in ("lambda=2", "lambda_=2"):
-        assert str(opts.fill(Keyword, parse_options(text))) == "lambda=2.0"
-    assert_refused(lambda: opts.fill(Keyword, {"lambda": "wide"}), "lambda=wide must be a number")
-    assert_refused(lambda: parse_options("lambda=2,lambda_=2"), "twice")
-
-
 SAME = [
     ("t5", "max-distance=64", "max_distance=64"),
+    ("gcdf", "lambda=2", "lambda_=2"),
     ("shaw", "share=layer_wise", "share=layer-wise"),
     ("shaw", " clip = 3, values=True ,share=none", {"clip": 3, "values": True, "share": "none"}),
     ("shaw", "clip=none", None),
@@ -172,3 +142,56 @@ def test_in_a_composition_an_option_finds_its_owner() -> None:
     assert both.members["shaw"].options.clip == 3
     assert [member.options.init_std for member in both.members.values()] == [0.5, 0.1]
     assert build("sentence-restart+shaw", "sentence-restart.init=zeros", shape).members["shaw"].options.init == "normal"
+
+
+# -- ranges of numbers -------------------------------------------------------------------------------------
+
+
+#: Every option, and those that are numbers, with their encodings.
+FIELDS = [(name, field) for name in names() for field in dataclasses.fields(get(name).Options)]
+NUMERIC = [(name, field) for name, field in FIELDS if kinds(name, field) & {int, float}]
+
+
+def value_at(field: dataclasses.Field[Any], part: float) -> float:
+    """Return the value at this part of the range, on a logarithmic scale: the range may have many orders."""
+    low, high = field.metadata["between"]
+    is_whole = isinstance(low, int) and isinstance(high, int | str)
+    high = LONGEST if high == N else high
+    start = low or 1e-9 * high
+    value = low if part == 0 else min(high, start * math.exp(part * math.log(high / start)))
+    return round(value) if is_whole else value
+
+
+def check_value(name: str, field: dataclasses.Field[Any], part: float) -> None:
+    """Check that all outputs in float32 are finite with a value, or that the encoding refuses it for a reason.
+
+    The option is set together with the options that it needs.
+    """
+    cases = every(lambda case: case.name == name)
+    case = next((case for case in cases if field.name in case.args), cases[0])
+    key = f"{name}.{field.name}" if "+" in case.spec and field.name not in case.args else field.name
+    case = dataclasses.replace(case, args={**case.args, key: value_at(field, part)})
+    try:
+        outputs = output_of(case, LONGEST, torch.float32, layers=1)
+    except ValueError as error:
+        if opts.written(field) not in str(error):
+            raise
+        return
+    assert_finite(outputs, str(case))
+
+
+def test_every_number_declares_a_range() -> None:
+    for name, field in FIELDS:
+        numeric = (name, field) in NUMERIC
+        assert bool(field.metadata["between"]) == bool(opts.written_range(field)) == numeric, f"{name}: {field.name}"
+
+
+@pytest.mark.parametrize(("name", "field"), NUMERIC, ids=lambda part: getattr(part, "name", part))
+@settings(max_examples=1)
+@given(part=st.floats(0, 1))
+@example(part=0.0)
+@example(part=1.0)
+def test_every_number_within_the_range_gives_finite_outputs(
+    name: str, field: dataclasses.Field[Any], part: float
+) -> None:
+    check_value(name, field, part)

@@ -1,19 +1,29 @@
-"""Test law 24: at positions that the caller gives, an encoding equals its reference, or an error names it."""
+"""Test laws 21 and 24: positions that the caller gives, and positions that are drawn at random.
+
+At positions that the caller gives, an encoding equals its reference, or an error names it. Positions that are drawn at
+random are sorted subsets, and evaluation depends on the sequence only.
+"""
 
 from __future__ import annotations
 
+import copy
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor
 
+from fairseq_posenc.core import drawing
+from fairseq_posenc.encodings import StackShape
 from fairseq_posenc.positions import Positions
+from fairseq_posenc.stack import Stack
 
-from .cases import LENGTH_FLAG, Case, claims, defaults, in_one_direction, in_turn
-from .compare import assert_close, assert_refused
+from .cases import LENGTH_FLAG, Case, claims, defaults, in_last_direction, in_one_direction, in_turn
+from .compare import assert_close, assert_refused, assert_same
 from .literal import literal_all, literal_embed
-from .scene import PAD, Scene, attend_all, embedded, on_device, padded, positions_of
+from .scene import PAD, Scene, attend_all, batch_of, drawn, on_device, padded, positions_of, run
+from .test_incremental import decode
 from .test_reference import EXPLICIT, Forward, check_gradients
 
 #: Memory or a cache before the queries, with padding on the left; and a single query after memory or a cache.
@@ -34,7 +44,7 @@ class Own(Forward):
         self.ids = on_device(torch.randint(most, shape, generator=generator, device="cpu"))
 
     def positions(self, tokens: Tensor, cached: int = 0) -> Positions:
-        """Return the positions of all samples, or of the single sample whose tokens and positions `literal` set."""
+        """Return the positions of the samples."""
         where = super().positions(tokens, cached)
         return replace(where, ids=self.ids[..., : where.key_length])
 
@@ -44,14 +54,9 @@ class Own(Forward):
         return torch.cat([self._sample(slice(b, b + 1), ids[b]) for b in range(len(ids))], 1)
 
     def _sample(self, sample: slice, ids: Tensor) -> Tensor:
-        tokens, all_ids = self.tokens[sample], self.ids
-        self.ids = ids
-        try:
-            inputs = literal_embed(self.stack.pos, self.x[sample], self.positions(tokens))
-            inputs = torch.cat([self.memory[sample], inputs], 1)
-            return literal_all(self.stack, inputs, self.positions(tokens, self.cached))
-        finally:
-            self.ids = all_ids
+        one = copy.copy(self)
+        one.ids, one.tokens, one.x, one.memory = ids, self.tokens[sample], self.x[sample], self.memory[sample]
+        return super(Own, one).literal()
 
 
 def check_own(case: Case, scene: Scene = SCENE, *, shared: bool = False) -> None:
@@ -64,31 +69,16 @@ def check_own(case: Case, scene: Scene = SCENE, *, shared: bool = False) -> None
         assert_close(forward.actual("auto"), expected, 1e-6, "inference")
 
 
-def check_columns(case: Case) -> None:
-    """Check that the positions 0 to K-1 give what columns give."""
-    stack = SCENE.stack(case)
-    tokens = padded([6, 4], 6)
-    x, where = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
-    with torch.no_grad():
-        own = attend_all(stack, x, replace(where, ids=torch.arange(6)))
-        assert_close(own, attend_all(stack, x, where), EXPLICIT, "positions 0 to K-1")
-
-
 def check_refused(case: Case) -> None:
     """Check that an encoding refuses positions that the caller gives, when they are made and when they are used."""
     stack = SCENE.stack(case)
     (member,) = stack.pos.members.values()
     reason = "no positions" if member.capabilities.any_positions else member.only_columns
-    tokens, words = padded([6, 4], 6), (case.spec, reason)
-    where = positions_of(tokens, stack)
-    assert_refused(lambda: run_at(stack, tokens, replace(where, ids=torch.arange(6))), *words)
-    assert_refused(lambda: stack.positions(tokens, pad=PAD, boundaries=(0, 2), ids=torch.arange(6)), *words)
+    words, ids = (case.spec, reason), torch.arange(6)
+    tokens, x, where = batch_of(stack)
+    assert_refused(lambda: stack(x, replace(where, ids=ids)), *words)
+    assert_refused(lambda: stack.positions(tokens, pad=PAD, boundaries=(0, 2), ids=ids), *words)
     assert_refused(lambda: case.encoding(replace(case.shape(), drawn=8)), *words)
-
-
-def run_at(stack: object, tokens: Tensor, where: Positions) -> Tensor:
-    """Run a stack at the given positions."""
-    return stack(embedded(tokens, stack.shape.dim), where)[0]  # type: ignore[operator,attr-defined]
 
 
 def check_limit(case: Case) -> None:
@@ -96,19 +86,15 @@ def check_limit(case: Case) -> None:
     stack = SCENE.stack(case)
     limit = stack.pos.limit
     assert limit is not None
-    tokens = padded([3], 3)
-    where = replace(positions_of(tokens, stack), ids=torch.tensor([0, 1, limit - 1]))
-    assert run_at(stack, tokens, where).isfinite().all()
+    _, x, where = batch_of(stack, [3])
+    assert stack(x, replace(where, ids=torch.tensor([0, 1, limit - 1])))[0].isfinite().all()
     too_far = replace(where, ids=torch.tensor([0, limit, 1]))
-    assert_refused(lambda: run_at(stack, tokens, too_far), case.spec, str(limit + 1), LENGTH_FLAG)
-
-
-def _declares(case: Case) -> bool:
-    return bool(case.capabilities.any_positions)
+    assert_refused(lambda: stack(x, too_far), case.spec, str(limit + 1), LENGTH_FLAG)
 
 
 def _uses(case: Case) -> bool:
-    return _declares(case) and any(member.uses_positions for member in case.encoding(case.shape()).members.values())
+    members = case.encoding(case.shape()).members.values()
+    return bool(case.capabilities.any_positions) and any(member.uses_positions for member in members)
 
 
 DEFAULTS = defaults(_uses)
@@ -119,15 +105,10 @@ def test_own_positions_equal_the_reference(case: Case) -> None:
     check_own(case)
 
 
-@pytest.mark.parametrize("case", DEFAULTS, ids=str)
+@pytest.mark.parametrize("case", in_turn(_uses, lambda case: case in DEFAULTS and in_last_direction(case)))
 def test_shared_positions_and_a_single_query_equal_the_reference(case: Case) -> None:
     check_own(case, shared=True)
     check_own(case, SINGLE)
-
-
-@pytest.mark.parametrize("case", DEFAULTS, ids=str)
-def test_positions_in_order_equal_columns(case: Case) -> None:
-    check_columns(case)
 
 
 @pytest.mark.parametrize("case", defaults(lambda case: not _uses(case)), ids=str)
@@ -143,3 +124,109 @@ def test_a_position_beyond_the_table_is_refused(case: Case) -> None:
 @pytest.mark.parametrize("spec", ["learned+segments-input", "learned+segments", "rope+fox", "rope+cope"])
 def test_members_without_positions_leave_the_others_theirs(spec: str) -> None:
     check_own(Case(spec, causal="segments" not in spec))
+
+
+# -- positions that are drawn at random ---------------------------------------------------------------------
+
+#: Number of positions to draw from, and number of tokens of the longest sequence.
+POSITIONS, LONGEST = 40, 9
+LENGTHS = [8, 3, 8, 6]
+EXACT = 1e-9
+#: One encoding of each kind: at the input, rotations, products with vectors and a bias.
+KINDS = ["learned", "rope", "shaw", "t5"]
+
+
+def stack_of(case: Case) -> Stack:
+    """Return a stack that draws positions, in evaluation mode."""
+    return drawn(case.stack(replace(case.shape(max_length=POSITIONS), drawn=LONGEST)))
+
+
+def check_uniform(causal: bool) -> None:
+    """Check that in training all 15 pairs of 6 positions are equally likely, also in a sample with padding."""
+    stack = Case("none", causal=causal).shape(max_length=6)
+    where, draws = Positions(3, 3, torch.device("cpu"), padding=torch.tensor([[False] * 3, [False, False, True]])), 1500
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        ids = [drawing.drawn_positions(where, replace(stack, drawn=3), training=True).ids for _ in range(draws)]
+    pairs = Counter((int(one[1, 0]), int(one[1, 1])) for one in ids if one is not None)
+    expected = draws / 15  # with a standard deviation of 10
+    assert len(pairs) == 15, f"only {len(pairs)} of 15 pairs were drawn"
+    assert all(abs(count - expected) < 45 for count in pairs.values()), f"not uniform: {pairs}"
+
+
+def check_alone(case: Case, side: str) -> None:
+    """Check that in evaluation a sample gives the same output in a batch, alone, and at the second call."""
+    stack = stack_of(case)
+    tokens = padded(LENGTHS, 8, side)
+    together = run(stack, tokens)
+    assert_same(run(stack, tokens), together, "the second call")
+    for sample, row in zip(tokens, together, strict=True):
+        real = sample.ne(PAD)
+        assert_close(row[real], run(stack, sample[real][None])[0], EXACT, "a sample alone")
+
+
+def check_steps(case: Case) -> None:
+    """Check that decoding in steps gives the output of the whole sequence."""
+    stack = stack_of(case)
+    tokens = padded([8, 6, 8], 8, "left")
+    whole = run(stack, tokens, "explicit")
+    with torch.no_grad():
+        steps = decode(stack, tokens, [3, 1, 2, 1, 1])
+    real = tokens.ne(PAD)
+    assert_close(steps[real], whole[real], EXACT, "steps")
+
+
+def check_drawn(case: Case) -> None:
+    """Check that in training the outputs are those of the reference at the positions that a seed draws."""
+    stack = stack_of(case).train()
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(5)
+        _, x, where = batch_of(stack, [8, 8])
+        torch.manual_seed(5)
+        order = torch.randperm(POSITIONS)[:8].tolist()
+        at = replace(where, ids=torch.tensor(sorted(order)))
+        assert_close(
+            attend_all(stack, x, where), literal_all(stack, literal_embed(stack.pos, x, at), at), EXACT, "drawn"
+        )
+
+
+OF_KINDS = [case for case in DEFAULTS if case.spec in KINDS]
+
+
+@pytest.mark.parametrize("case", OF_KINDS, ids=str)
+def test_a_seed_gives_the_reference_at_its_positions(case: Case) -> None:
+    check_drawn(case)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_all_subsets_are_equally_likely(causal: bool) -> None:
+    check_uniform(causal)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("case", OF_KINDS, ids=str)
+def test_evaluation_depends_on_the_sample_alone(case: Case, side: str) -> None:
+    check_alone(case, side)
+
+
+@pytest.mark.parametrize("case", [case for case in OF_KINDS if case.causal], ids=str)
+def test_steps_at_drawn_positions_equal_the_whole(case: Case) -> None:
+    check_steps(case)
+
+
+def test_positions_in_evaluation_never_change() -> None:
+    """Scores of trained models depend on these numbers."""
+    for causal, expected in ((False, [5, 12, 17, 36]), (True, [0, 8, 10, 16])):
+        ids = batch_of(stack_of(Case("rope", causal=causal)), [4])[2].ids
+        assert ids is not None
+        assert ids.flatten().tolist() == expected
+
+
+def test_what_drawn_positions_do_not_fit_is_refused() -> None:
+    stack = stack_of(Case("rope", causal=True))
+    assert_refused(lambda: batch_of(stack, [LONGEST + 1]), str(LONGEST + 1), "drawn", str(POSITIONS))
+    sizes = {"length_flag": "--the-number", "drawn_flag": "--the-longest"}
+    assert_refused(lambda: StackShape(1, 2, 8, 4, drawn=5, **sizes), "--the-number", "4", "--the-longest", "5")
+    tokens, x, where = batch_of(stack.train(), [4])
+    assert_refused(lambda: positions_of(tokens, stack, cached=2), "eval()")
+    assert_refused(lambda: stack(x, replace(where, ids=None)), "StackShape.drawn")

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-import torch
-from torch import Tensor
 
 from fairseq_posenc.core.schedule import numbers
 from fairseq_posenc.encodings import build, specs
 from fairseq_posenc.encodings.building import with_defaults
-from fairseq_posenc.stack import Stack
 
 from .cases import Case, scheduled
-from .compare import assert_close, assert_refused, differ
-from .scene import Scene, attend_all, drawn, embedded, padded, positions_of
+from .compare import assert_refused
+from .scene import Scene
 from .test_gradients import check_gradients
 from .test_reference import check_fused, check_reference
-from .together import check_laws
 
 #: The encoding is active in the first and the last of three layers. The last layer has number 3, but rank 2.
 SCHEDULE, LAYERS = "1:3", 3
@@ -26,59 +20,11 @@ SCENE = Scene(layers=LAYERS, before=2, side="left")
 SCHEDULED = scheduled(SCHEDULE)
 WITH_SCHEDULE = {case.spec for case in SCHEDULED}
 
-#: Compositions whose members are active in different layers of two, or in one of them.
-COMPOSED = [
-    Case("rope+rope-2", {"rope.layers": "1", "rope-2.layers": "2", "rope-2.base": 100.0}, causal=True),
-    Case("rope+m4m", {"rope.layers": "1", "m4m.layers": "2"}, causal=True),
-    Case("t5+m2", {"t5.layers": "1", "m2.layers": "2", "content_scale": "one"}, causal=True),
-    Case("rope+m4", {"rope.layers": "2", "m4.scale": 3.0, "m4.layers": "1"}, causal=True),
-    Case("shaw+alibi", {"shaw.layers": "2", "values": True}, causal=True),
-    Case("alibi+dape", {"dape.layers": "2"}, causal=True),
-    Case("learned+linformer+t5", {"linformer.layers": "2", "t5.layers": "1"}),
-]
-
-
-def positions(stack: Stack) -> tuple[Tensor, Any]:
-    """Return inputs and positions with padding for a stack."""
-    tokens = padded([16, 4], 16)
-    return embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
-
-
-def outputs(stack: Stack) -> Tensor:
-    """Return the output of each layer for the same inputs, [L, B, T, d]."""
-    with torch.no_grad():
-        return attend_all(stack, *positions(stack))
-
-
-def check_layers(case: Case) -> None:
-    """Compare each layer with the one of a stack in which all layers have the encoding, or none."""
-    shape = case.shape(layers=LAYERS)
-    stack = drawn(case.stack(shape))
-    (member,) = stack.pos.members.values()
-    everywhere = Case(case.spec, {key: value for key, value in case.args.items() if key != "layers"}, case.causal)
-    others = [other.stack(shape).eval() for other in (everywhere, Case("none", {}, case.causal))]
-    for other in others:
-        other.layers.load_state_dict(stack.layers.state_dict())
-    with torch.no_grad():
-        for table, own in zip(others[0].pos.parameters(), stack.pos.parameters(), strict=True):
-            rows = range(len(own)) if table.shape == own.shape else [number - 1 for number in member.layer_numbers]
-            table[list(rows)] = own
-    mixed, full, empty = outputs(stack), outputs(others[0]), outputs(others[1])
-    for index in range(LAYERS):
-        active = index + 1 in member.layer_numbers
-        assert_close(mixed[index], (full if active else empty)[index], 1e-12, f"layer {index + 1}")
-        assert not active or differ(full[index], empty[index]), "the encoding had no effect: a vain test"
-
 
 @pytest.mark.parametrize("case", SCHEDULED, ids=str)
 def test_an_encoding_equals_its_reference_in_its_layers(case: Case) -> None:
     check_reference(case, SCENE)
     check_fused(case, SCENE)
-
-
-@pytest.mark.parametrize("case", SCHEDULED, ids=str)
-def test_a_layer_outside_of_the_schedule_is_one_without_positions(case: Case) -> None:
-    check_layers(case)
 
 
 @pytest.mark.parametrize("case", SCHEDULED, ids=str)
@@ -90,20 +36,6 @@ def test_only_the_layers_of_the_schedule_have_tables(case: Case) -> None:
     assert has == type(member).count(member.options, case.shape(layers=LAYERS))
     everywhere = Case(case.spec, {key: value for key, value in case.args.items() if key != "layers"}, case.causal)
     assert has == sum(parameter.numel() for parameter in everywhere.encoding(case.shape(layers=2)).parameters())
-
-
-@pytest.mark.parametrize("case", COMPOSED, ids=str)
-def test_members_of_different_layers_obey_the_laws(case: Case) -> None:
-    check_laws(case, Scene(before=2, side="left"))
-
-
-def test_a_scale_holds_in_the_layers_of_its_encoding() -> None:
-    shape = Case("t5").shape(layers=LAYERS)
-    built = build("t5", "content_scale=one,layers=2", shape)
-    assert [built.layer(index).scale for index in (1, 2, 3)] == [shape.head_dim**-0.5, 1, shape.head_dim**-0.5]
-
-
-# -- broken variants -----------------------------------------------------------------------------------
 
 
 # -- values of the option ------------------------------------------------------------------------------

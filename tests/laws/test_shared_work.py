@@ -2,58 +2,42 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import torch
 
-from fairseq_posenc.core import factors, tables
-from fairseq_posenc.encodings import Layer, deberta, deberta_original, segments, t5, tupe, xl
-from fairseq_posenc.encodings.raffel import Raffel
+from fairseq_posenc.core import factors, relative, tables
+from fairseq_posenc.encodings import deberta, deberta_original, segments, t5, tupe, xl
 from fairseq_posenc.positions import Positions, _derived
 
 from .cases import Case
-from .scene import drawn, embedded, new_caches, padded, positions_of
+from .scene import batch_of, drawn, new_caches, positions_of
 
 LAYERS = 3
 
 
-@contextmanager
-def counted(*names: tuple[Any, str]) -> Iterator[Counter[str]]:
-    """Count how often functions, methods and properties are called."""
-    counts: Counter[str] = Counter()
-    with pytest.MonkeyPatch.context() as patch:
-        for owner, name in names:
-            _count(patch, owner, name, counts)
-        yield counts
-
-
-def _count(patch: pytest.MonkeyPatch, owner: Any, name: str, counts: Counter[str]) -> None:
+def calls_of(patch: pytest.MonkeyPatch, owner: Any, name: str) -> list[str]:
+    """Return a list that grows with each call of a function, method or property."""
+    calls: list[str] = []
     original = vars(owner)[name]
     function = original.make if isinstance(original, _derived) else original
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        counts[name] += 1
+        calls.append(name)
         return function(*args, **kwargs)
 
-    if isinstance(original, _derived):
-        replaced = _derived(call)
+    replaced = _derived(call) if function is not original else call
+    if isinstance(replaced, _derived):
         replaced.__set_name__(owner, name)
-        patch.setattr(owner, name, replaced)
-    else:
-        patch.setattr(owner, name, call)
+    patch.setattr(owner, name, replaced)
+    return calls
 
 
-def forwards(case: Case, times: int = 1, *, training: bool = True) -> None:
-    """Run several forwards of three layers, each at its own positions."""
-    stack = drawn(case.stack(case.shape(layers=LAYERS))).train(training)
-    tokens = padded([6, 4], 6)
-    for _ in range(times):
-        with torch.set_grad_enabled(training):
-            stack(embedded(tokens, stack.shape.dim), positions_of(tokens, stack))
+def run_once(case: Case) -> None:
+    """Run a forward of three layers."""
+    stack = drawn(case.stack(case.shape(layers=LAYERS))).train()
+    stack(*batch_of(stack)[1:])
 
 
 ONCE_A_FORWARD = [
@@ -81,33 +65,28 @@ KEPT_IN_DECODING = [
 
 
 @pytest.mark.parametrize(("case", "owner", "name"), ONCE_A_FORWARD, ids=str)
-def test_work_is_done_once_a_forward(case: Case, owner: Any, name: str) -> None:
-    with counted((owner, name)) as counts:
-        forwards(case)
-    assert counts[name] == 1
+def test_work_is_done_once_a_forward(case: Case, owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = calls_of(monkeypatch, owner, name)
+    run_once(case)
+    assert len(calls) == 1
 
 
-def test_work_that_each_layer_does_is_caught() -> None:
-    class Anew(Raffel):
-        """Computes its distances again in every layer."""
-
-        def bias(self, positions: Positions, layer: Layer) -> torch.Tensor:
-            tables.rows_of(Positions(9, 9, positions.device), 2)
-            return super().bias(positions, layer)
-
-    with counted((tables, "_clipped")) as counts:
-        forwards(Case("broken", cls=Anew))
-    assert counts["_clipped"] == LAYERS
+def test_work_that_each_layer_does_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = calls_of(monkeypatch, relative.SharedBias, "bias")
+    run_once(Case("raffel"))
+    assert len(calls) == LAYERS
 
 
 @pytest.mark.parametrize(("case", "owner", "name"), KEPT_IN_DECODING, ids=str)
-def test_what_is_made_of_parameters_is_kept_while_a_model_decodes(case: Case, owner: Any, name: str) -> None:
+def test_what_is_made_of_parameters_is_kept_while_a_model_decodes(
+    case: Case, owner: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The value is computed for lengths 1, 4, 10 and 16, which is the limit of some encodings."""
     stack = drawn(case.stack(case.shape(layers=LAYERS)))
-    tokens, caches = padded([14, 9], 14), new_caches(stack)
-    x = embedded(tokens, stack.shape.dim)
-    with counted((owner, name)) as counts, torch.no_grad():
+    tokens, x, _ = batch_of(stack, [14, 9])
+    caches, calls = new_caches(stack), calls_of(monkeypatch, owner, name)
+    with torch.no_grad():
         for end in range(1, 15):
             positions = positions_of(tokens[:, :end], stack, cached=end - 1)
             stack(x[:, end - 1 : end], positions, caches=caches)
-    assert counts[name] <= 4
+    assert len(calls) <= 4

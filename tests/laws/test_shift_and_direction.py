@@ -15,7 +15,7 @@ from fairseq_posenc.stack import Stack
 
 from .cases import Case, claims, in_turn
 from .compare import differ
-from .scene import EOS, Scene, attend_all, embedded, expose, padded, positions_of, run
+from .scene import EOS, Scene, attend_all, batch_of, embedded, expose, positions_of
 
 LENGTH = 7
 FAR = 1200  # FIRE depends on the distance alone up to a threshold of about 512
@@ -52,8 +52,7 @@ def is_mirrored(case: Case) -> bool:
     The outputs of a decoder depend on earlier keys only, so its logits are compared, which later keys have too.
     """
     stack = expose(Scene(queries=LENGTH).stack(case))
-    tokens = padded([LENGTH, LENGTH], LENGTH)
-    x, there = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
+    tokens, x, there = batch_of(stack, [LENGTH, LENGTH])
     back = positions_of(tokens.flip(1), stack)
     back = replace(
         back,
@@ -92,10 +91,3 @@ def test_shift_invariance_as_declared(case: Case) -> None:
 @pytest.mark.parametrize("case", in_turn(lambda case: not (case.causal and "row_factor" in case.hooks), claims))
 def test_direction_as_declared(case: Case) -> None:
     check_direction(case)
-
-
-@pytest.mark.parametrize("causal", [True, False])
-def test_without_positions_only_a_decoder_sees_the_order(causal: bool) -> None:
-    stack, tokens = Scene().stack(Case("none", causal=causal)), padded([6], 6)
-    order = torch.tensor([3, 0, 5, 1, 4, 2])
-    assert differ(run(stack, tokens[:, order]), run(stack, tokens)[:, order]) == causal

@@ -6,16 +6,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor
 
-from fairseq_posenc.attention.statistics import LayerStatistics, measuring, table_norm, values_of
-from fairseq_posenc.positions import Positions
-from fairseq_posenc.stack import Stack
+from fairseq_posenc.attention.statistics import measuring, table_norm, values_of
 
 from .cases import Case, defaults
-from .compare import differ
-from .literal import heads_of, literal_embed, literal_layers, literal_logits, literal_mask
-from .scene import Scene, attend_all
+from .literal import literal_embed, literal_layers, literal_pairs, literal_softmax
+from .scene import PAD, Scene, attend_all
 from .test_reference import Forward
 
 #: without padding, with padding, and with memory too, if the encoding allows it
@@ -26,33 +22,17 @@ SHIFTED = {"gcdf"}
 
 @torch.no_grad()
 def literal_values(forward: Forward, index: int) -> tuple[float, float]:
-    """Return the largest logit and the mean entropy of a layer, pair by pair from the literal logits."""
+    """Return the largest logit and the mean entropy of a layer, from the literal logits of the real tokens."""
     stack, positions = forward.stack, forward.positions(forward.tokens, forward.cached)
     inputs = literal_embed(stack.pos, forward.x, forward.positions(forward.tokens))
     inputs = torch.cat([forward.memory, inputs], 1)
     attention = stack.layers[index - 1].self_attn
     layers = literal_layers(stack.pos, index, attention.project_query, attention.project_key, inputs)
-    keys_of = inputs
-    compressing = [(member, layer) for member, layer in layers if "compress" in member.hooks]
-    for member, layer in compressing:
-        keys_of, _ = member.reference_compress(keys_of, keys_of, positions, layer)
-    q = heads_of(attention.q_proj(inputs[:, positions.offset :]), attention)
-    logits = literal_logits(layers, q, heads_of(attention.k_proj(keys_of), attention), positions)
-    allowed = (torch.ones(1, 1, 1, 1, dtype=torch.bool) if compressing else literal_mask(positions)).expand_as(logits)
-    return _of_rows(logits, allowed, positions)
-
-
-def _of_rows(logits: Tensor, allowed: Tensor, positions: Positions) -> tuple[float, float]:
-    largest, entropies = [], []
-    for sample, head, row in torch.cartesian_prod(*(torch.arange(size) for size in logits.shape[:3])).tolist():
-        padding = positions.padding
-        if padding is not None and padding[sample, positions.offset + row]:
-            continue
-        seen = logits[sample, head, row][allowed[sample, head, row]]
-        largest.append(float(seen.max()))
-        weights = torch.exp(seen - seen.max()) / torch.exp(seen - seen.max()).sum()
-        entropies.append(-sum(float(w) * float(w.log()) for w in weights if w > 0))
-    return max(largest), sum(entropies) / len(entropies)
+    logits, allowed, _ = literal_pairs(attention, layers, inputs, positions)
+    entropies = torch.special.entr(literal_softmax(logits, allowed)).sum(-1).transpose(0, 1)
+    real = forward.tokens[:, forward.cached :].ne(PAD)
+    seen = logits.masked_fill(~allowed, -torch.inf).transpose(0, 1)[:, real]
+    return float(seen.max()), float(entropies[:, real].mean())
 
 
 def check_statistics(case: Case, scene: Scene, path: str) -> None:
@@ -75,72 +55,34 @@ def test_they_are_those_of_the_literal_attention(case: Case) -> None:
         check_statistics(case, scene, "auto")
 
 
-def test_passes_add_up_to_one_batch() -> None:
-    """An update with several batches reports the mean of all real tokens, not of the batches."""
-    stack = Scene(side="right").stack(Case("shaw"))
-    forward = Forward(Case("shaw"), Scene(side="right", batch=4, seed=3))
-    forward.stack = stack
-    with measuring(stack) as whole, torch.no_grad():
-        attend_all(stack, forward.x, forward.positions(forward.tokens))
-    with measuring(stack) as parts, torch.no_grad():
-        for part in (slice(0, 1), slice(1, 4)):
-            attend_all(stack, forward.x[part], forward.positions(forward.tokens[part]))
-    assert values_of(whole) == pytest.approx(values_of(parts), rel=1e-12)
-
-
-def test_measuring_changes_nothing_and_ends() -> None:
-    """The outputs and gradients are the same bit by bit, and afterwards no layer is measured."""
-    forward = Forward(Case("m4", causal=True), SCENES[1])
-    plain = forward.actual("explicit")
-    with measuring(forward.stack) as layers:
-        measured = forward.actual("explicit")
-    assert torch.equal(plain, measured)
-    ours, theirs = forward.gradients(measured), forward.gradients(plain)
-    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
-    assert not any(layer.largest.requires_grad or layer.entropy.requires_grad for layer in layers)
-    assert all(block.self_attn.watch is None for block in forward.stack.layers)
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_measured_in_full(dtype: torch.dtype) -> None:
     """A logit of 80 and one of 79.97 are the same number in half precision; the sums are in float64."""
-    stack, forward = Scene().stack(Case("t5")), Forward(Case("t5"), Scene())
-    exact = measured_values(stack, forward, torch.float64)
-    assert measured_values(stack, forward, dtype) == pytest.approx(exact, rel=0.03)
-    with measuring(stack) as layers, torch.no_grad():
-        attend_all(stack, forward.x.to(dtype), forward.positions(forward.tokens))
-    assert {layer.entropy.dtype for layer in layers} == {torch.float64}
-
-
-def measured_values(stack: Stack, forward: Forward, dtype: torch.dtype) -> dict[str, float]:
-    with measuring(stack.to(dtype)) as layers, torch.no_grad():
-        attend_all(stack, forward.x.to(dtype), forward.positions(forward.tokens))
-    return values_of(layers)
+    forward, measured = Forward(Case("t5"), Scene()), []
+    for used in (torch.float64, dtype):
+        with measuring(forward.stack.to(used)) as layers, torch.no_grad():
+            attend_all(forward.stack, forward.x.to(used), forward.positions(forward.tokens))
+        assert {layer.entropy.dtype for layer in layers} == {torch.float64}
+        measured.append(values_of(layers))
+    assert measured[1] == pytest.approx(measured[0], rel=0.03)
 
 
 # -- norms of tables ----------------------------------------------------------------------------------------------
 
 
-def test_a_table_with_a_part_for_each_layer_has_a_norm_for_each() -> None:
-    stack = Scene().stack(Case("shaw", {"share": "head-wise"}))
-    table = stack.pos.members["shaw"].weight
-    assert len(table) == 2
-    assert [float(table_norm(block.self_attn.view)) for block in stack.layers] == pytest.approx(
-        [float(part.detach().norm()) for part in table]
-    )
-    assert differ(table[0].norm(), table[1].norm())
-
-
-@pytest.mark.parametrize("case", [Case("t5", {"share": "layer-wise"}), Case("learned")], ids=str)
-def test_shared_parameters_count_in_every_layer(case: Case) -> None:
+@pytest.mark.parametrize("case", [Case("shaw", {"share": "head-wise"}), Case("t5"), Case("learned")], ids=str)
+def test_a_table_has_a_norm_in_each_layer_that_reads_it(case: Case) -> None:
     stack = Scene().stack(case)
-    expected = [sum(float(p.detach().square().sum()) for p in stack.pos.parameters()) ** 0.5] * 2
-    assert [float(table_norm(block.self_attn.view)) for block in stack.layers] == pytest.approx(expected)
+    (table,) = stack.pos.parameters()
+    parts = table.detach() if case.spec == "shaw" else [table.detach()] * 2
+    norms = [float(table_norm(block.self_attn.view)) for block in stack.layers]
+    assert norms == pytest.approx([float(part.norm()) for part in parts])
+    assert case.spec != "shaw" or norms[0] != norms[1]
 
 
 def test_an_encoding_without_parameters_has_no_norm() -> None:
     forward = Forward(Case("alibi", causal=True), SCENES[0])
     with measuring(forward.stack) as layers, torch.no_grad():
         forward.actual("explicit")
-    assert [isinstance(layer, LayerStatistics) for layer in layers] == [True, True]
+    assert len(layers) == 2
     assert not [name for name in values_of(layers) if name.startswith("table_norm")]

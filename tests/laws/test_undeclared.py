@@ -5,42 +5,24 @@ Positions that do not fit the stack raise an error, too. See test_memory.py for 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
-from fairseq_posenc.encodings import RELATIVE, Capabilities, Composition, StackShape, names
+from fairseq_posenc.encodings import Composition, StackShape, names
 from fairseq_posenc.encodings.none import NoEncoding
 from fairseq_posenc.positions import Positions
 
-from . import broken
+from .broken import declaring
 from .cases import Case, defaults, directions, in_turn, without_options
 from .compare import assert_refused
-from .scene import BOS, EOS, Scene, embedded, padded, positions_of
+from .scene import BOS, EOS, Scene, batch_of, padded
 
-
-class EncoderOnly(NoEncoding):
-    """Works in encoders only, like Linformer."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return replace(RELATIVE, causal=False)
-
-
-class DecoderOnly(NoEncoding):
-    """Works in decoders only, like CoPE."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return replace(RELATIVE, bidirectional=False)
-
-
-class DeclaresNothing(NoEncoding):
-    """Works in encoders, but declares nothing else."""
-
-    capabilities = Capabilities(bidirectional=True)
+#: An encoding that works in encoders, but declares nothing else.
+NOTHING = declaring(NoEncoding, causal=False, memory=False, documents=False, any_positions=False, extrapolates=False)
 
 
 def check_built_direction(case: Case) -> None:
@@ -49,31 +31,21 @@ def check_built_direction(case: Case) -> None:
     assert_refused(lambda: case.encoding(case.shape()), case.spec, f"does not work in {stack}")
 
 
-def check_other_direction(case: Case) -> None:
-    """Check that a stack refuses positions of the other direction, even if its encoding could use them."""
-    check_disagreement(case, "StackShape.causal", "Positions.causal", causal=not case.causal)
+#: For each part of positions that must agree with the stack, a function that returns another value for a case.
+CONTRADICTIONS: dict[str, Callable[[Case], Any]] = {
+    "causal": lambda case: not case.causal,
+    "cls_column": lambda case: None if case.shape().has_cls else torch.zeros(1, dtype=torch.long),
+    "segments": lambda case: None if case.encoding(case.shape()).needs_segments else torch.zeros(2, 6).long(),
+}
 
 
-def check_other_cls(case: Case) -> None:
-    """Check that stack and positions must agree on whether there is a [CLS]."""
-    column = None if case.shape().has_cls else torch.zeros(1, dtype=torch.long)
-    check_disagreement(case, "StackShape.has_cls", "Positions.cls_column", cls_column=column)
-
-
-def check_segments(case: Case) -> None:
-    """Check that a stack refuses segments which its encoding ignores, and requires those that it reads."""
-    read = case.encoding(case.shape()).needs_segments
-    segments = None if read else torch.zeros(2, 6, dtype=torch.long)
-    check_disagreement(case, "segments", case.spec, segments=segments)
-
-
-def check_disagreement(case: Case, *words: str, **changed: Any) -> None:
-    """Check that a stack refuses its own positions after a change, with these words in the message."""
+def check_contradiction(case: Case, name: str) -> None:
+    """Check that a stack refuses its own positions after this part was changed, even if its encoding could use them."""
     stack = Scene().stack(case)
-    tokens = padded([6, 4], 6)
-    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
+    _, x, positions = batch_of(stack)
     assert stack(x, positions)[0].isfinite().all()
-    assert_refused(lambda: stack(x, replace(positions, **changed)), *words)
+    changed = replace(positions, **{name: CONTRADICTIONS[name](case)})
+    assert_refused(lambda: stack(x, changed), name)
 
 
 #: For each capability that positions can need, a change of positions of 6 tokens that needs it.
@@ -126,15 +98,6 @@ def test_layers_of_ones_own_cannot_exceed_the_limit(case: Case) -> None:
     check_own_length(case)
 
 
-@pytest.mark.parametrize("capability", NEEDS)
-def test_an_undeclared_use_that_is_not_refused_is_caught(capability: str) -> None:
-    """Each composition leaves out the check when positions are made, the check in the attention, or both."""
-    for composition in (broken.Permissive, broken.MakesAnything, broken.AttendsToAnything):
-        case = Case("declares-nothing", cls=DeclaresNothing, composition=composition)
-        with pytest.raises(AssertionError, match="not refused"):
-            check_own_layers(case, capability)
-
-
 @pytest.mark.parametrize("name", names())
 def test_every_encoding_serves_some_stack_and_refuses_the_other(name: str) -> None:
     served = directions(name)
@@ -144,29 +107,9 @@ def test_every_encoding_serves_some_stack_and_refuses_the_other(name: str) -> No
 
 
 @pytest.mark.parametrize("case", in_turn(now=without_options))
-def test_positions_of_the_other_direction_are_refused(case: Case) -> None:
-    check_other_direction(case)
-
-
-@pytest.mark.parametrize("case", defaults(), ids=str)
-def test_positions_that_differ_in_cls_are_refused(case: Case) -> None:
-    check_other_cls(case)
-
-
-@pytest.mark.parametrize("case", defaults(), ids=str)
-def test_segments_that_are_not_read_and_those_that_are_missing_are_refused(case: Case) -> None:
-    check_segments(case)
-
-
-@pytest.mark.parametrize(("cls", "causal"), [(EncoderOnly, True), (DecoderOnly, False)])
-def test_an_encoding_for_one_direction_is_refused_in_the_other(cls: type, causal: bool) -> None:
-    check_built_direction(Case("one-way", causal=causal, cls=cls))
-    check_other_direction(Case("one-way", causal=not causal, cls=cls))
-
-
-def test_a_direction_that_is_not_refused_is_caught() -> None:
-    with pytest.raises(AssertionError, match="not refused"):
-        check_built_direction(Case("none"))
+def test_positions_that_contradict_the_stack_are_refused(case: Case) -> None:
+    for name in CONTRADICTIONS:
+        check_contradiction(case, name)
 
 
 def test_a_layer_that_the_stack_has_not_is_refused() -> None:
@@ -182,6 +125,6 @@ def test_heads_must_divide_the_width() -> None:
 def test_sentence_positions_need_sentence_boundaries() -> None:
     case = Case("sentence-restart")
     stack = Scene().stack(case)
-    tokens = padded([4], 4)
-    without = replace(positions_of(tokens, stack), restart_ids=None)
-    assert_refused(lambda: stack(embedded(tokens, stack.shape.dim), without), "sentence-restart", "boundaries")
+    _, x, positions = batch_of(stack, [4])
+    without = replace(positions, restart_ids=None)
+    assert_refused(lambda: stack(x, without), "sentence-restart", "boundaries")

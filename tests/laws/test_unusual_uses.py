@@ -1,20 +1,26 @@
-"""Test law 29: empty batches, single tokens, 32-bit ids and tensors with other strides are ordinary inputs."""
+"""Test laws 28 and 29: unusual uses change nothing.
+
+Empty batches, single tokens, 32-bit ids and tensors with other strides are ordinary inputs, and torch.func computes the
+gradients of each sample as a loop over the samples does.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor
+from torch.func import functional_call, grad, vmap
 
-from fairseq_posenc.encodings.shaw import Shaw
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
+from . import broken
 from .cases import Case, in_turn, options_once, without_options
 from .compare import assert_close
-from .scene import Scene, embedded, padded, positions_of, use_path
+from .scene import Scene, batch_of, embedded, normal, padded, positions_of, use_path
 
 PATHS = ("explicit", "auto")
 
@@ -40,8 +46,7 @@ def check_empty_batch(case: Case, path: str, training: bool) -> None:
 def check_unusual(case: Case, path: str) -> None:
     """Check that other integer types and strides, and a single token, change nothing."""
     stack = Scene().stack(case)
-    tokens = padded([6, 4], 6)
-    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
+    tokens, x, positions = batch_of(stack)
     expected = output(stack, x, positions, path)
     strided = x.transpose(0, 1).contiguous().transpose(0, 1)
     assert not strided.is_contiguous()
@@ -64,14 +69,42 @@ def test_empty_batches_other_types_and_strides_change_nothing(case: Case, path: 
     check_unusual(case, path)
 
 
-class ReadsTheFirstSample(Shaw):
-    """Fails if there is no sample."""
-
-    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: object) -> Tensor:
-        assert q[0].isfinite().all()
-        return super().content_bias(q, k, positions, layer)  # type: ignore[arg-type]
-
-
 def test_an_encoding_that_needs_a_sample_is_caught() -> None:
     with pytest.raises(IndexError):
-        check_empty_batch(Case("broken", cls=ReadsTheFirstSample), "explicit", training=False)
+        check_empty_batch(Case("broken", cls=broken.ReadsTheFirstSample), "explicit", training=False)
+
+
+# -- gradients of each sample ------------------------------------------------------------------------------
+
+SAMPLES, LENGTH = 3, 6
+
+
+def check_per_sample(case: Case, training: bool) -> None:
+    """Check that `vmap` of `grad` gives each parameter the gradients of a loop."""
+    stack = Scene(queries=LENGTH).stack(case).train(training)
+    positions = positions_of(padded([LENGTH], LENGTH), stack)
+    samples = normal(SAMPLES, LENGTH, stack.shape.dim, generator=torch.Generator().manual_seed(1))
+    parameters = dict(stack.named_parameters())
+
+    def loss(values: Mapping[str, Tensor], sample: Tensor) -> Tensor:
+        out: Tensor = functional_call(stack, dict(values), (sample[None], positions))[0]
+        return out.square()[..., 0].sum()
+
+    together = vmap(grad(loss), in_dims=(None, 0))(parameters, samples)
+    for number, sample in enumerate(samples):
+        stack.zero_grad()
+        loss(parameters, sample).backward()
+        for name, parameter in stack.named_parameters():
+            alone = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            assert_close(together[name][number], alone, 1e-9, f"{name} of sample {number}")
+
+
+@pytest.mark.parametrize("case", in_turn(options_once, without_options))
+def test_gradients_of_each_sample_equal_a_loop(case: Case) -> None:
+    for training in (False, True):
+        check_per_sample(case, training)
+
+
+def test_an_encoding_that_reads_single_samples_is_caught() -> None:
+    with pytest.raises(RuntimeError, match="data-dependent"):
+        check_per_sample(Case("broken", cls=broken.ReadsTheFirstSample), training=True)

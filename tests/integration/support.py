@@ -167,8 +167,8 @@ def train(data: Path, *arguments: Any, **parts: Sequence[Any]) -> Run:
     return trained(command_line(data, *arguments, **parts))
 
 
-def trained(words: Sequence[str]) -> Run:
-    """Run fairseq-train with these arguments.
+def trained(words: Sequence[str], start: Callable[..., Any] = lambda cfg, main: main(cfg)) -> Run:
+    """Run fairseq-train with these arguments; `start` calls its main function.
 
     Even with --no-save, fairseq writes to --save-dir: a file that shows whether it can, and crash.pt if a step fails.
     """
@@ -183,7 +183,7 @@ def trained(words: Sequence[str]) -> Run:
     with tempfile.TemporaryDirectory() as folder, mock.patch.object(fairseq_cli.train, "Trainer", recorder):
         cfg = parse(["--save-dir", folder, *words])  # a later --save-dir takes its place
         try:
-            fairseq_cli.train.main(cfg)
+            start(cfg, fairseq_cli.train.main)
         finally:
             end_reading()
     return Run(cfg, recorders[0], recorders[0].losses)

@@ -20,13 +20,14 @@ import torch
 from fairseq_posenc.compat import safe_load
 
 from . import support
+from .ranks import forked, status_of
 
-#: Three epochs of six updates each, with a checkpoint after every second update.
-TRAINING = ["--pos-enc", "shaw", "--max-epoch", 3, "--valid-subset", "valid", "--save-interval-updates", 2]
+#: Two epochs of six updates each, with a checkpoint after every second update.
+TRAINING = ["--pos-enc", "shaw", "--max-epoch", 2, "--valid-subset", "valid", "--save-interval-updates", 2]
 TRAINING += ["--keep-interval-updates", 2, "--max-tokens", 300]
 #: The first checkpoint is complete before this event, and its copy checkpoint_last.pt is not.
 BEFORE_THE_FIRST_COPY = 5
-EVENTS = 72
+EVENTS = 48
 
 
 def train(data: Path, folder: Path, *more: Any) -> None:
@@ -35,18 +36,14 @@ def train(data: Path, folder: Path, *more: Any) -> None:
 
 def killed(data: Path, folder: Path, event: int) -> bool:
     """Run the training, or continue it, in a fork that kills itself at this event. Return whether the event came."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            kill_at(event)
-            train(data, folder)
-            status = 0
-        finally:
-            os._exit(status)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert code in (0, -signal.SIGKILL), "the training failed before it was killed"
-    return code != 0
+
+    def run() -> None:
+        kill_at(event)
+        train(data, folder)
+
+    status = status_of(forked(run))
+    assert status in (0, -signal.SIGKILL), "the training failed before it was killed"
+    return status != 0
 
 
 def kill_at(event: int) -> None:

@@ -6,9 +6,9 @@ import itertools
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import fairseq_cli.eval_lm
-import fairseq_cli.train
 import fairseq_cli.validate
 import pytest
 import torch
@@ -61,8 +61,7 @@ def test_streams_go_on_where_they_ended() -> None:
     for worker, stream in itertools.product(range(2), range(2)):
         rows = [segments[segment * 2 + worker]["net_input"]["src_tokens"][stream] for segment in range(segments.count)]
         text = torch.cat(rows)
-        text = text[text.ne(1) & text.ne(2)]
-        assert text.diff().eq(1).all()
+        assert text[text.gt(2)].diff().eq(1).all()
 
 
 def test_a_corpus_shorter_than_its_streams_is_refused() -> None:
@@ -82,21 +81,15 @@ def whole(lines: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     every = ["--save-interval-updates", epoch + 3, "--max-epoch", 2, "--best-checkpoint-metric", "token_nll"]
     run = lm.train(lines, *XL, *every, "--valid-subset", "valid", "--save-dir", folder)
     assert len(run.losses) == 2 * epoch
+    assert run.losses[-1] < run.losses[0] - 0.5
     return folder, run
-
-
-def test_training_lowers_the_loss(whole: tuple[Path, support.Run]) -> None:
-    losses = whole[1].losses
-    assert losses[-1] < losses[0] - 0.5
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
         (["--batch-size", 2], r"--batch-size is 2, but the checkpoint was written with 4.*--reset-dataloader"),
-        (["--tokens-per-sample", 6, "--mem-length", 14], "--tokens-per-sample is 6, but"),
         (["--mem-length", 6], "--mem-length is 6, but .* 12"),
-        (["--same-length"], "--same-length is 1, but the checkpoint was written with 0"),
     ],
 )
 def test_other_streams_at_resume_are_refused(
@@ -107,30 +100,25 @@ def test_other_streams_at_resume_are_refused(
         lm.train(lines, *XL, *more, "--max-epoch", 2, "--save-dir", tmp_path)
 
 
-def validated(lines: Path, path: Path, *more: Any, split: str = "valid") -> dict[str, float]:
+def words_of(lines: Path, path: Path, *more: Any) -> list[str]:
+    """Return the command line of a command that evaluates a checkpoint on the validation set."""
+    words = [lines, "--user-dir", support.PLUGIN, "--task", "posenc_lm_memory", "--path", path, "--cpu"]
+    words += ["--batch-size", STREAMS, "--log-format", "none", "--num-workers", 0, *more]
+    return [str(word) for word in words]
+
+
+def validated(lines: Path, path: Path, *more: Any) -> dict[str, float]:
     """Return the statistics of fairseq-validate, rounded only by its meters."""
-    words = [lines, "--user-dir", support.PLUGIN, "--task", "posenc_lm_memory", "--path", path, "--cpu"]
-    words += ["--valid-subset", split, "--batch-size", STREAMS, "--log-format", "none", "--num-workers", 0, *more]
-    parser = options.get_validation_parser()
-    overrides = options.parse_args_and_arch(parser, [str(word) for word in words], suppress_defaults=True)
-    return printed(lambda: fairseq_cli.validate.main(support.parse(words, options.get_validation_parser), overrides))
+    words = words_of(lines, path, "--valid-subset", "valid", *more)
+    overrides = options.parse_args_and_arch(options.get_validation_parser(), words, suppress_defaults=True)
+    with mock.patch.object(progress_bar.NoopProgressBar, "print") as shown:
+        fairseq_cli.validate.main(support.parse(words, options.get_validation_parser), overrides)
+    return {name: float(getattr(value, "avg", value)) for name, value in shown.call_args.args[0].items()}
 
 
-def printed(call: Any) -> dict[str, float]:
-    """Return what the progress bar prints at the end of a call."""
-    lines: list[Any] = []
-    keep = progress_bar.NoopProgressBar.print
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(progress_bar.NoopProgressBar, "print", lambda self, stats, **kw: lines.append(stats))
-        call()
-    assert progress_bar.NoopProgressBar.print is keep
-    return {name: float(getattr(value, "avg", value)) for name, value in lines[-1].items()}
-
-
-def scored(lines: Path, path: Path, *more: Any, split: str = "valid") -> dict[str, Any]:
+def scored(lines: Path, path: Path, *more: Any) -> dict[str, Any]:
     """Return the results of fairseq-eval-lm."""
-    words = [lines, "--user-dir", support.PLUGIN, "--task", "posenc_lm_memory", "--path", path, "--cpu"]
-    words += ["--gen-subset", split, "--batch-size", STREAMS, "--log-format", "none", "--num-workers", 0, *more]
+    words = words_of(lines, path, "--gen-subset", "valid", *more)
     results: dict[str, Any] = fairseq_cli.eval_lm.main(support.parse(words, options.get_eval_lm_parser))
     return results
 

@@ -59,11 +59,6 @@ def test_unknown_words_are_replaced_by_source_words(data: Path, trained: Path, t
     assert "<unk>" not in first + second
 
 
-def test_an_ensemble_generates(data: Path, trained: Path) -> None:
-    paths = f"{trained / 'checkpoint1.pt'}:{checkpoint(trained)}"
-    assert len(generated(data, paths)) == SIZES["test"]
-
-
 @pytest.mark.parametrize("model", [PosEncTransformer, TransformerModelBase])
 def test_the_hub_interface_translates(data: Path, trained: Path, model: Any) -> None:
     hub = model.from_pretrained(str(trained), "checkpoint_last.pt", str(data), user_dir=str(PLUGIN))

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import logging
 import tomllib
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-import hydra
 import pytest
 from fairseq import tasks, utils
-from fairseq.dataclass import utils as dataclass_utils
 
 from fairseq_posenc.core.syntax import parse_options
 from fairseq_posenc.models import config
@@ -71,18 +68,6 @@ def test_the_options_of_a_model_store_one_spelling(kind: str, data: Path, tmp_pa
         assert encodings(same) == encodings(model)
 
 
-def test_training_resumes_with_any_spelling(data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    save = ["--save-dir", tmp_path, "--no-epoch-checkpoints"]
-    spellings = [["shaw[clip=3]+t5"], ["shaw+t5", "--pos-enc-args", "shaw.clip=3"], ["shaw+t5[clip=3]"]]
-    with caplog.at_level(logging.WARNING):
-        for updates, spelling in enumerate(spellings, 1):
-            run = support.train(data, *save, "--max-update", updates, "--pos-enc", *spelling)
-            assert len(run.losses) == 1
-        assert "other settings" not in caplog.text
-        support.train(data, *save, "--max-update", 4, "--pos-enc", "shaw+t5[clip=3,t5.max_distance=64]")
-    assert "trained with other settings: --pos-enc-args is shaw.clip=3 in the checkpoint" in caplog.text
-
-
 @pytest.mark.parametrize("field", dataclasses.fields(config.PosEncConfig), ids=lambda field: field.name)
 def test_a_checkpoint_may_be_older_than_an_option(data: Path, field: dataclasses.Field[Any]) -> None:
     cfg = support.parse(support.command_line(data))
@@ -106,17 +91,6 @@ def test_the_path_reaches_every_self_attention(data: Path, path: str | None) -> 
 def parsed(arch: str, *arguments: str) -> Any:
     words = ["data", "--task", "translation", "--optimizer", "adam", "--max-tokens", "1", "--arch", arch, *arguments]
     return support.parse(words).model
-
-
-def test_the_tests_parse_a_command_line_as_fairseq_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tests cache what Hydra loads (`support.composed`)."""
-    words = ["--pos-enc", "shaw", "--pos-enc-args", "clip=3,values=false", "--max-epoch", 2, "--save-dir", "a b"]
-    words += ["--eval-bleu", "--eval-bleu-args", '{"beam": 2}', "--stop-time-hours", 1e-9, "--curriculum", 9]
-    ours = support.parse(support.command_line(Path("data"), *words))
-    monkeypatch.setattr(dataclass_utils, "compose", hydra.compose)
-    theirs = support.parse(support.command_line(Path("data"), *words))
-    assert ours == theirs
-    assert {type(ours[group]) for group in ours} == {type(theirs[group]) for group in theirs}
 
 
 def test_the_decoder_follows_the_encoder_unless_told_otherwise() -> None:

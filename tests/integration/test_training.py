@@ -11,18 +11,10 @@ import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu, load_model_ensemble_and_task
 from fairseq.dataclass.configs import GenerationConfig
 
-from fairseq_posenc.models.layers import tensors_of
-
 from . import support
 
-#: Tables for all layers or for each layer, vectors at the input and at the values, and a composition.
-KINDS = ["learned+t5", "shaw", "m2", "raffel"]
-DTYPES = {"--fp16": torch.float16, "--bf16": torch.bfloat16}
-MORE = {"shaw": "share=layer-wise"}
-
-
-def flags(kind: str) -> list[str]:
-    return ["--pos-enc", kind, *(["--pos-enc-args", MORE[kind]] if kind in MORE else [])]
+#: Tables for all layers with vectors at the input, and tables for each layer with vectors at the values.
+KINDS = [["--pos-enc", "learned+t5"], ["--pos-enc", "shaw", "--pos-enc-args", "share=layer-wise"]]
 
 
 def gradients(data: Path, *arguments: str) -> tuple[dict[str, torch.Tensor], Counter[str]]:
@@ -38,11 +30,11 @@ def gradients(data: Path, *arguments: str) -> tuple[dict[str, torch.Tensor], Cou
     return {name: parameter.grad for name, parameter in model.named_parameters()}, times
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_checkpointed_activations_give_the_same_gradients(data: Path, kind: str) -> None:
+@pytest.mark.parametrize("flags", KINDS, ids=lambda flags: flags[1])
+def test_checkpointed_activations_give_the_same_gradients(data: Path, flags: list[str]) -> None:
     """Each parameter accumulates its gradient only once, as DistributedDataParallel requires."""
-    plain, once = gradients(data, *flags(kind))
-    checkpointed, also_once = gradients(data, *flags(kind), "--checkpoint-activations")
+    plain, once = gradients(data, *flags)
+    checkpointed, also_once = gradients(data, *flags, "--checkpoint-activations")
     assert checkpointed.keys() == plain.keys()
     for name, gradient in checkpointed.items():
         torch.testing.assert_close(gradient, plain[name], rtol=1e-9, atol=1e-9)
@@ -65,26 +57,6 @@ def test_a_schedule_survives_dropped_layers_and_a_checkpoint(data: Path, tmp_pat
     assert support.hypotheses(loaded, task, size=64) == support.hypotheses(run.model, task, size=64)
 
 
-def test_a_dropped_layer_is_that_layer(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second layer keeps its own table when the first is skipped."""
-    arguments = ["--pos-enc", "shaw", "--encoder-layerdrop", "0.5"]
-    model, task = support.built(data, *arguments)
-    support.move(model)
-    inputs = support.batches(task)[0]["net_input"]
-    model.encoder.layers.train()  # LayerDrop reads the mode of its own list only
-    for layer in model.encoder.layers._modules.values():
-        layer.eval()
-    monkeypatch.setattr(torch.Tensor, "uniform_", lambda self: self.copy_(torch.tensor([0.1, 0.9])))
-    dropped = model.encoder(inputs["src_tokens"], None)["encoder_out"][0]
-    monkeypatch.undo()
-    where = model.encoder.positions(inputs["src_tokens"])
-    x, _ = model.encoder.embed(inputs["src_tokens"], None, where)
-    second = model.encoder.layers._modules["1"]
-    x = (x * inputs["src_tokens"].ne(1)[..., None]).transpose(0, 1)
-    alone = second(x, where.padding, positions=where, **tensors_of(second, model.encoder.pos.per_layer(where)))
-    torch.testing.assert_close(dropped, alone)
-
-
 @pytest.mark.parametrize(
     "more",
     [
@@ -93,8 +65,6 @@ def test_a_dropped_layer_is_that_layer(data: Path, monkeypatch: pytest.MonkeyPat
         ["--decoder-embed-dim", "24", "--decoder-ffn-embed-dim", "8"],
         ["--no-cross-attention"],
         "--eval-bleu --eval-bleu-args {} --valid-subset valid --validate-interval-updates 2".split(),
-        ["--fp16", "--fp16-no-flatten-grads"],
-        ["--bf16"],
         ["--adaptive-softmax-cutoff", "8", "--criterion", "adaptive_loss", "--ddp-backend", "legacy_ddp"],
         ["--share-all-embeddings"],
         ["--encoder-normalize-before", "--decoder-normalize-before", "--attention-dropout", "0.1"],
@@ -104,13 +74,12 @@ def test_a_dropped_layer_is_that_layer(data: Path, monkeypatch: pytest.MonkeyPat
 def test_every_option_trains_with_finite_losses(data: Path, more: list[str]) -> None:
     run = support.train(data, "--pos-enc", "learned+t5", *more, "--max-update", 3)
     assert len(run.losses) == 3
-    assert all(loss == loss for loss in run.losses)
-    assert {p.dtype for p in run.model.parameters()} == {DTYPES.get(more[0], torch.float32)}
+    assert torch.tensor(run.losses).isfinite().all()
 
 
 def test_an_average_model_uses_its_own_weights(data: Path, tmp_path: Path) -> None:
     ema = ["--store-ema", "--ema-decay", "0.5", "--ema-fp32"]
-    run = support.train(data, *flags("shaw"), *ema, "--max-update", 3, "--save-dir", tmp_path)
+    run = support.train(data, *KINDS[1], *ema, "--max-update", 3, "--save-dir", tmp_path)
     average, task = run.trainer.ema.get_model().eval(), run.trainer.task
     inputs = support.batches(task)[0]["net_input"]
     before = average(**inputs)[0]

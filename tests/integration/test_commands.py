@@ -20,7 +20,21 @@ from .support import PLUGIN, SIZES
 
 def generated(data: Path, path: str, *arguments: str) -> dict[int, str]:
     """Return the hypotheses of fairseq-generate by sentence."""
-    words = [data, "--user-dir", PLUGIN, "--path", path, "--cpu", "--beam", 2, "--max-len-b", 12, *arguments]
+    words = [
+        data,
+        "--user-dir",
+        PLUGIN,
+        "--path",
+        path,
+        "--cpu",
+        "--beam",
+        2,
+        "--max-len-b",
+        12,
+        "--num-workers",
+        0,
+        *arguments,
+    ]
     cfg = support.parse(words, options.get_generation_parser, arch="wav2vec2")
     text, _ = support.printed(fairseq_cli.generate.main, cfg)
     assert re.search(r"Generate test with beam=2: BLEU", text)

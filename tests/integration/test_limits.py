@@ -37,14 +37,30 @@ def longer(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def generated(data: Path, path: Path, *more: str) -> list[str]:
     """Return the hypotheses of fairseq-generate."""
-    words = [data, "--user-dir", support.PLUGIN, *support.TASK, "--path", path, "--gen-subset", "long", "--cpu"]
-    words += ["--max-len-b", "3", "--beam", "1", *more]
+    words = [data, "--user-dir", support.PLUGIN, *support.TASK, "--path", path, "--cpu", "--num-workers", "0"]
+    words += ["--required-batch-size-multiple", "1", "--max-len-b", "3", "--beam", "1", *more]
     cfg = support.parse(words, options.get_generation_parser, arch="wav2vec2")
     return [line for line in support.printed(fairseq_cli.generate.main, cfg)[0].splitlines() if line.startswith("H-")]
 
 
 def test_generate_reads_sentences_as_long_as_in_training(longer: tuple[Path, Path]) -> None:
-    assert len(generated(*longer)) == 2
+    """A flag that is given counts, also if it gives the default of fairseq."""
+    assert len(generated(*longer, "--gen-subset", "long")) == 2
+    with pytest.raises(Exception, match=r"max_positions=.1024"):
+        generated(*longer, "--gen-subset", "long", "--max-source-positions=1024")
+
+
+def test_a_table_refuses_what_it_has_no_rows_for(data: Path, tmp_path: Path) -> None:
+    """With fairseq's flag that skips sentences, rope translates those that are longer than in training."""
+    short = ["--max-source-positions", 7, "--max-target-positions", 7, "--max-update", 1]
+    translated = {}
+    for name in ("learned", "rope"):
+        task = support.train(data, "--pos-enc", name, *short, "--save-dir", tmp_path / name).trainer.task
+        lines = generated(data, tmp_path / name / "checkpoint_last.pt", "--skip-invalid-size-inputs-valid-test")
+        translated[name] = {int(line[2:].partition("\t")[0]) for line in lines}
+    task.load_dataset("test")
+    assert translated["learned"] == {i for i, size in enumerate(task.dataset("test").src_sizes) if size <= 7}
+    assert translated["learned"] < translated["rope"] == set(range(support.SIZES["test"]))
 
 
 @pytest.mark.parametrize(
@@ -60,12 +76,6 @@ def test_every_command_with_a_checkpoint_has_its_limits(
     assert (got.max_source_positions, got.max_target_positions) == (3000, 3000)
     given = options.parse_args_and_arch(parser(), [*words, "--max-source-positions", "7"])
     assert (given.max_source_positions, given.max_target_positions) == (7, 3000)
-
-
-def test_a_given_flag_counts(longer: tuple[Path, Path]) -> None:
-    """Also if it gives the default of fairseq."""
-    with pytest.raises(Exception, match=r"max_positions=.1024"):
-        generated(*longer, "--max-source-positions=1024")
 
 
 @pytest.mark.parametrize(("more", "tokens"), [((), lm.SEGMENT), (("--tokens-per-sample", "4"), 4)])
@@ -106,19 +116,16 @@ def parsed(path: str, *words: str, **defaults: Any) -> argparse.Namespace:
 
 
 def test_limits_are_raised_and_never_lowered(checkpoint: Callable[..., str], caplog: pytest.LogCaptureFixture) -> None:
+    """An ensemble has the largest limit, because its models limit the length by themselves."""
     patching._said.clear()
     with caplog.at_level(logging.INFO, "fairseq_posenc"):
         path = checkpoint("a.pt", max_source_positions=3000, max_target_positions=512, max_positions=None)
         got = parsed(path, max_source_positions=1024, max_target_positions=1024, max_positions=512)
         parsed(checkpoint("b.pt", max_source_positions=1024), max_source_positions=1024)
+        assert parsed(f"{path}:{checkpoint('c.pt', max_positions=2000)}", max_positions=1024).max_positions == 2000
     assert (got.max_source_positions, got.max_target_positions, got.max_positions) == (3000, 1024, 512)
-    assert caplog.messages == ["--max-source-positions is 3000, as in the training; fairseq would take 1024"]
-
-
-def test_an_ensemble_has_the_largest_limit(checkpoint: Callable[..., str]) -> None:
-    """The models of the ensemble limit the length by themselves."""
-    paths = ":".join([checkpoint("a.pt", max_positions=2000), checkpoint("b.pt", max_positions=3000)])
-    assert parsed(paths, max_positions=1024).max_positions == 3000
+    assert caplog.messages[0] == "--max-source-positions is 3000, as in the training; fairseq would take 1024"
+    assert len(caplog.messages) == 2
 
 
 @pytest.mark.parametrize("content", [None, b"no checkpoint", {"model": {}}, [3], {"cfg": {"task": 3}, "model": {}}])

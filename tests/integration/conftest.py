@@ -35,6 +35,12 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def corpora(data: Path, text: Path, lines: Path) -> dict[Any, Path]:
+    """Return the corpus of each module that trains models."""
+    return {support: data, masked_lm: text, lm: lines}
+
+
+@pytest.fixture(scope="session")
 def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the checkpoints of a Shaw model after two epochs, which has begun to reverse its input."""
     folder = tmp_path_factory.mktemp("trained")

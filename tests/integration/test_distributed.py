@@ -46,11 +46,11 @@ def ragged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_processes_learn_what_one_learns_and_resume_exactly(
-    kind: str, data: Path, lines: Path, ragged: Path, tmp_path: Path
+    kind: str, corpora: dict[Any, Path], ragged: Path, tmp_path: Path
 ) -> None:
     """This includes the ends of epochs, where one process has one batch less."""
     module, options, alone, stop = KINDS[kind]
-    corpus = {"translation": data, "language model": lines, "masked": ragged}[kind]
+    corpus = ragged if kind == "masked" else corpora[module]
     flags = options.split() if isinstance(options, str) else options
     flags = [*flags, "--max-update", stop + 2, "--no-epoch-checkpoints"]
 

@@ -8,11 +8,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import fairseq_cli.eval_lm
-import fairseq_cli.validate
 import pytest
 import torch
-from fairseq import options
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq.logging import progress_bar
 
@@ -85,41 +82,26 @@ def whole(lines: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     return folder, run
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--batch-size", 2], r"--batch-size is 2, but the checkpoint was written with 4.*--reset-dataloader"),
-        (["--mem-length", 6], "--mem-length is 6, but .* 12"),
-    ],
-)
-def test_other_streams_at_resume_are_refused(
-    whole: tuple[Path, support.Run], lines: Path, tmp_path: Path, more: list[Any], message: str
-) -> None:
+def test_other_streams_at_resume_are_refused(whole: tuple[Path, support.Run], lines: Path, tmp_path: Path) -> None:
     shutil.copy(next(whole[0].glob("checkpoint_2_*.pt")), tmp_path / "checkpoint_last.pt")
-    with pytest.raises(ValueError, match=message):
-        lm.train(lines, *XL, *more, "--max-epoch", 2, "--save-dir", tmp_path)
+    for more, message in (("--batch-size", "2, but .* written with 4.*--reset-d"), ("--mem-length", "2, but .* 12")):
+        with pytest.raises(ValueError, match=f"{more} is {message}"):
+            lm.train(lines, *XL, more, 2, "--max-epoch", 2, "--save-dir", tmp_path)
 
 
-def words_of(lines: Path, path: Path, *more: Any) -> list[str]:
-    """Return the command line of a command that evaluates a checkpoint on the validation set."""
-    words = [lines, "--user-dir", support.PLUGIN, "--task", "posenc_lm_memory", "--path", path, "--cpu"]
-    words += ["--batch-size", STREAMS, "--log-format", "none", "--num-workers", 0, *more]
-    return [str(word) for word in words]
+OPTIONS = ["--task", "posenc_lm_memory", "--batch-size", STREAMS, "--log-format", "none"]
 
 
 def validated(lines: Path, path: Path, *more: Any) -> dict[str, float]:
     """Return the statistics of fairseq-validate, rounded only by its meters."""
-    words = words_of(lines, path, "--valid-subset", "valid", *more)
-    overrides = options.parse_args_and_arch(options.get_validation_parser(), words, suppress_defaults=True)
     with mock.patch.object(progress_bar.NoopProgressBar, "print") as shown:
-        fairseq_cli.validate.main(support.parse(words, options.get_validation_parser), overrides)
+        support.evaluate("validate", lines, path, *OPTIONS, "--valid-subset", "valid", *more)
     return {name: float(getattr(value, "avg", value)) for name, value in shown.call_args.args[0].items()}
 
 
 def scored(lines: Path, path: Path, *more: Any) -> dict[str, Any]:
     """Return the results of fairseq-eval-lm."""
-    words = words_of(lines, path, "--gen-subset", "valid", *more)
-    results: dict[str, Any] = fairseq_cli.eval_lm.main(support.parse(words, options.get_eval_lm_parser))
+    results: dict[str, Any] = support.evaluate("eval_lm", lines, path, *OPTIONS, "--gen-subset", "valid", *more)[1]
     return results
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import importlib
 import pickle
 import shutil
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 import torch
-from fairseq import checkpoint_utils, options
+from fairseq import checkpoint_utils
 from fairseq.data.fasta_dataset import FastaDataset
 from fairseq.models import fconv
 from support_payload import malicious
@@ -53,6 +52,7 @@ def attack(form: str, trained: Path, path: Path, mark: Path) -> Path:
 LOADERS: list[Callable[[Path], Any]] = [
     lambda path: checkpoint_utils.load_checkpoint_to_cpu(str(path)),
     lambda path: checkpoint_utils.load_ema_from_checkpoint(str(path)),
+    fairseq_posenc.load,
     safe_load,
     lambda path: safe_load(path, mmap=True),
     lambda path: safe_load(path.open("rb")),
@@ -91,31 +91,23 @@ def test_an_object_that_is_not_listed_is_named(tmp_path: Path) -> None:
 # -- commands
 
 
-#: By command, the parser of its options and further options.
-COMMANDS: dict[str, tuple[Any, list[Any]]] = {
-    "generate": (options.get_generation_parser, []),
-    "interactive": (options.get_interactive_generation_parser, ["--input", "/dev/null"]),
-    "validate": (options.get_validation_parser, ["--task", "translation", "--max-tokens", 200]),
-    "eval_lm": (options.get_eval_lm_parser, []),
+#: By command of fairseq that loads a checkpoint, further options.
+COMMANDS: dict[str, list[Any]] = {
+    "generate": [],
+    "interactive": ["--input", "/dev/null"],
+    "validate": ["--task", "translation", "--max-tokens", 200],
+    "eval_lm": [],
 }
 
 
-def call(command: str, path: Path, data: Path) -> None:
-    """Run a command of fairseq that loads a checkpoint."""
-    parser, more = COMMANDS[command]
-    module = importlib.import_module(f"fairseq_cli.{command}")
-    words = [data, "--user-dir", PLUGIN, "--path", path, "--cpu", "--num-workers", 0, *more]
-    module.main(support.parse(words, parser, arch="wav2vec2"))
-
-
 @pytest.mark.parametrize("form", ["zip", CONFIGURATION])
-@pytest.mark.parametrize("command", [*COMMANDS, "fairseq_posenc.load"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_no_command_runs_code(command: str, form: str, trained: Path, data: Path, tmp_path: Path, mark: Path) -> None:
     path = attack(form, trained, tmp_path / "evil.pt", mark)
     shutil.copytree(data, tmp_path / "data")
     shutil.copy(data / "dict.en.txt", tmp_path / "data" / "dict.txt")  # for fairseq-eval-lm
     with pytest.raises((Exception, SystemExit)) as error:  # fairseq has errors of many kinds
-        _ = call(command, path, tmp_path / "data") if command in COMMANDS else fairseq_posenc.load(path)
+        support.evaluate(command, tmp_path / "data", path, *COMMANDS[command])
     assert not mark.exists()
     assert form != "zip" or "evil.pt: the file is refused" in str(error.value)
 
@@ -143,7 +135,7 @@ def test_the_configuration_works_where_nothing_looks(
 ) -> None:
     monkeypatch.setattr(fconv, "eval", eval)
     with pytest.raises(TypeError):
-        call("generate", attack(CONFIGURATION, trained, tmp_path / "evil.pt", mark), data)
+        support.evaluate("generate", data, attack(CONFIGURATION, trained, tmp_path / "evil.pt", mark))
     assert mark.exists()
 
 
@@ -162,7 +154,7 @@ def test_no_file_name_reaches_a_shell(trained: Path, data: Path, tmp_path: Path,
     state["cfg"]["task"].update(dataset_impl="Choices.fasta", target_lang=f"de;touch {mark};")
     torch.save(state, tmp_path / "evil.pt")
     with pytest.raises(Exception):  # noqa: B017, PT011  the files of this language do not exist
-        call("validate", tmp_path / "evil.pt", data)
+        support.evaluate("validate", data, tmp_path / "evil.pt", *COMMANDS["validate"])
     (tmp_path / "a;touch written;.fasta").write_text(">one\nAB\n")
     with pytest.raises(ValueError, match="pass this path to a shell"):
         FastaDataset(str(tmp_path / "a;touch written;"))
@@ -177,4 +169,4 @@ def test_another_model_of_fairseq_trains_resumes_and_generates(data: Path, tmp_p
         run = support.train(data, *layers, "--max-update", updates, "--save-dir", tmp_path, model=model)
         assert type(run.model) is fconv.FConvModel
         assert run.trainer.get_num_updates() == updates
-    call("generate", tmp_path / "checkpoint_last.pt", data)
+    support.evaluate("generate", data, tmp_path / "checkpoint_last.pt")

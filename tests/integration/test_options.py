@@ -55,12 +55,10 @@ SPELLINGS = (
 )
 
 
-@pytest.mark.parametrize("kind", ["translation", "masked_lm", "lm"])
-def test_the_options_of_a_model_store_one_spelling(kind: str, data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("module", [support, masked_lm, lm], ids=["translation", "masked_lm", "lm"])
+def test_the_options_of_a_model_store_one_spelling(module: Any, corpora: dict[Any, Path]) -> None:
     """fairseq saves these options in each checkpoint."""
-    module: Any = {"translation": support, "masked_lm": masked_lm, "lm": lm}[kind]
-    folder = data if kind == "translation" else module.write_corpus(tmp_path / "data-bin")
-    (stored, model), *others = [built(module.command_line(folder, *flags)) for flags in SPELLINGS]
+    (stored, model), *others = [built(module.command_line(corpora[module], *flags)) for flags in SPELLINGS]
     assert (stored.pos_enc, stored.pos_enc_args) == ("m4", "clip=3,share=none")
     assert all("clip=3,share=none" in text for text in encodings(model))
     for other, same in others:

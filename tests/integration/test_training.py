@@ -1,4 +1,4 @@
-"""Test fairseq's training options with encodings of every kind."""
+"""Test fairseq's training options with encodings of several kinds, and positions that are drawn in training."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu, load_model_ensemble_and_task
 from fairseq.dataclass.configs import GenerationConfig
 
-from . import support
+from fairseq_posenc.compat import CheckpointError
+from fairseq_posenc.hub.pretrained import read
+
+from . import lm, masked_lm, support
 
 #: Tables for all layers with vectors at the input, and tables for each layer with vectors at the values.
 KINDS = [["--pos-enc", "learned+t5"], ["--pos-enc", "shaw", "--pos-enc-args", "share=layer-wise"]]
@@ -54,7 +57,8 @@ def test_a_schedule_survives_dropped_layers_and_a_checkpoint(data: Path, tmp_pat
         for side in (model.encoder, model.decoder):
             assert [list(layer.self_attn.view.members) for layer in side.layers] == [["t5"], ["t5-2"]]
             assert [tuple(table.shape) for table in side.pos.parameters()] == [(1, 2, 32), (1, 2, 8)]
-    assert support.hypotheses(loaded, task, size=64) == support.hypotheses(run.model, task, size=64)
+    inputs = support.batches(task)[0]["net_input"]
+    assert loaded(**inputs)[0].equal(run.model(**inputs)[0])
 
 
 @pytest.mark.parametrize(
@@ -107,3 +111,28 @@ def test_dropout_of_attention_may_stay_in_generation(
     with torch.no_grad():
         outputs = [model.encoder(tokens, None)["encoder_out"][0] for _ in range(2)]
     assert torch.equal(*outputs) is not active
+
+
+# -- random positions -----------------------------------------------------------------------------------------------
+
+COUNT = 64
+RANDOM = ["--pos-enc-random", COUNT]
+
+
+def test_training_draws_positions_and_evaluation_does_not(data: Path, lines: Path) -> None:
+    plain = support.train(data, "--pos-enc", "shaw", "--max-update", 1)
+    run = support.train(data, "--pos-enc", "shaw", *RANDOM, "--max-update", 1)
+    assert run.losses != plain.losses
+    model, inputs = run.model.eval(), support.batches(run.trainer.task)[0]["net_input"]
+    for side in (model.encoder, model.decoder):
+        assert (side.pos.stack.max_length, side.pos.stack.drawn, side.max_positions()) == (COUNT, 24, 24)
+    assert model(**inputs)[0].equal(model(**inputs)[0])
+    language_model, _ = lm.built(lines, "--pos-enc", "xl", *RANDOM)
+    assert language_model.decoder.pos.stack.max_length == COUNT
+
+
+def test_models_of_other_programs_draw_no_positions(text: Path, tmp_path: Path) -> None:
+    run = masked_lm.train(text, *RANDOM, "--max-update", 1, "--save-dir", tmp_path)
+    assert run.model.encoder.sentence_encoder.pos.members["learned"].weight.shape[0] == COUNT
+    with pytest.raises(CheckpointError, match=f"--pos-enc-random {COUNT}"):
+        read(tmp_path / "checkpoint_last.pt")

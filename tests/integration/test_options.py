@@ -140,6 +140,3 @@ def test_beyond_a_learned_table_the_flag_is_named(data: Path, flag: str, short: 
     assert dict(zip(("encoder", "decoder"), model.max_positions(), strict=True))[short] == 4
     with pytest.raises(ValueError, match=f"defined up to 4 positions, but there are .*: raise {flag}"):
         model(**inputs)
-    model, _ = support.built(data, "--pos-enc", "learned", "--pos-enc-args", "extend=repeat", flag, "4")
-    model(**inputs)
-    assert min(model.max_positions()) > 4

@@ -51,7 +51,8 @@ def test_fairseq_hydra_train_finds_the_plugin(data: Path, tmp_path: Path) -> Non
     cfg = state["cfg"]
     assert (cfg["model"]["_name"], cfg["model"]["pos_enc"]) == ("posenc_transformer", "shaw")
     assert cfg["model"]["pos_enc_args"] == "clip=3,values=false"
-    assert (cfg["model"]["encoder_embed_dim"], cfg["model"]["encoder_layers"]) == (64, 2)
+    assert (cfg["model"]["encoder_embed_dim"], cfg["model"]["encoder_layers"]) == (64, 2)  # of model=
+    assert cfg["model"]["share_all_embeddings"] is True  # of --config-name
     assert (cfg["lr_scheduler"]["_name"], cfg["lr_scheduler"]["warmup_updates"]) == ("inverse_sqrt", 400)
     tables = {name: tensor for name, tensor in state["model"].items() if ".pos." in name}
     assert tables

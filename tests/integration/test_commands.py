@@ -42,15 +42,6 @@ def test_generate_scores_every_sentence(data: Path, trained: Path) -> None:
     assert generated(data, checkpoint(trained), "--batch-size", "8", "--left-pad-source") == together
 
 
-def test_diverse_beams_do_not_depend_on_the_batches(data: Path, trained: Path) -> None:
-    """fairseq raises an IndexError, or takes the groups of another sentence."""
-    diverse = ["--diverse-beam-groups", "2", "--diverse-beam-strength", "1"]
-    whole, *parts = (generated(data, checkpoint(trained), "--batch-size", size, *diverse) for size in ("16", "4", "1"))
-    assert sorted(whole) == list(range(SIZES["test"]))
-    assert parts == [whole, whole]
-    assert whole != generated(data, checkpoint(trained))
-
-
 def test_unknown_words_are_replaced_by_source_words(data: Path, trained: Path, tmp_path: Path) -> None:
     """The text has words that the dictionary lacks, and a reference, which the model is forced to begin with."""
     for language in ("en", "de"):

@@ -24,7 +24,7 @@ import fairseq_posenc
 from fairseq_posenc.compat import UnsafeCheckpointError, safe_load
 
 from . import support
-from .support import PLUGIN, ROOT
+from .support import ROOT
 
 
 @pytest.fixture
@@ -139,15 +139,6 @@ def test_the_configuration_works_where_nothing_looks(
     assert mark.exists()
 
 
-def test_the_command_as_a_process_ends_with_the_refusal(trained: Path, data: Path, tmp_path: Path, mark: Path) -> None:
-    path = attack(CONFIGURATION, trained, tmp_path / "evil.pt", mark)
-    command = [*support.script("generate"), data, "--user-dir", PLUGIN, "--path", path, "--cpu"]
-    done = support.run(command, package=False, check=False, forked=True)
-    assert done.returncode != 0
-    assert "was not evaluated: it is not a literal" in done.stderr.splitlines()[-1]
-    assert not mark.exists()
-
-
 def test_no_file_name_reaches_a_shell(trained: Path, data: Path, tmp_path: Path, mark: Path) -> None:
     """`--dataset-impl fasta` runs `cat {path} | ...`; the enum may also be written Choices.fasta."""
     state = safe_load(trained / "checkpoint_last.pt")
@@ -159,14 +150,3 @@ def test_no_file_name_reaches_a_shell(trained: Path, data: Path, tmp_path: Path,
     with pytest.raises(ValueError, match="pass this path to a shell"):
         FastaDataset(str(tmp_path / "a;touch written;"))
     assert not mark.exists()
-
-
-def test_another_model_of_fairseq_trains_resumes_and_generates(data: Path, tmp_path: Path) -> None:
-    """Its lists of convolutions, such as `[(8, 3)] * 2`, are read as before."""
-    model = "--arch fconv --encoder-embed-dim 8 --decoder-embed-dim 8 --decoder-out-embed-dim 8".split()
-    layers = ["--encoder-layers", "[(8, 3)]", "--decoder-layers", "[(8, 3)] * 1", "--decoder-attention", "[True]"]
-    for updates in (1, 2):
-        run = support.train(data, *layers, "--max-update", updates, "--save-dir", tmp_path, model=model)
-        assert type(run.model) is fconv.FConvModel
-        assert run.trainer.get_num_updates() == updates
-    support.evaluate("generate", data, tmp_path / "checkpoint_last.pt")

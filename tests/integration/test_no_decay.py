@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 from fairseq.trainer import Trainer
-from torch import Tensor, nn
+from torch import Tensor
 
-from fairseq_posenc.encodings import Composition, StackShape, build, get, names
-from fairseq_posenc.models.weight_decay import Watch, hooks, spare
+from fairseq_posenc.encodings import StackShape, build, get, names
+from fairseq_posenc.models.weight_decay import spare
 
 from . import support
 
@@ -58,42 +58,10 @@ def test_one_stack_may_have_something_to_spare(data: Path) -> None:
     assert not [name for name in model.state_dict() if "no_decay" in name]
 
 
-# -- without fairseq's trainer ----------------------------------------------------------------------------------------
-
-
-def encoding(name: str) -> Composition:
-    return build(name, None, StackShape(layers=1, heads=2, dim=8, max_length=4))
-
-
 @pytest.mark.parametrize("name", NAMED)
 def test_what_an_encoding_names_is_a_parameter(name: str) -> None:
-    pos = encoding(name)
+    pos = build(name, None, StackShape(layers=1, heads=2, dim=8, max_length=4))
     own = dict(pos.members[name].named_parameters())
     watch = spare(pos)
     assert watch is not None
     assert [id(x) for x in watch.spared] == [id(own[named]) for named in get(name).no_decay]
-
-
-def test_groups_are_whole_again_after_a_step_that_failed() -> None:
-    pos = encoding("m2")
-    spare(pos)
-    first, last = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2))
-    optimizer = torch.optim.SGD([first, *pos.parameters(), last], lr=0.1, weight_decay=0.5)
-    order = [id(x) for x in optimizer.param_groups[0]["params"]]
-    hooks().part(optimizer)
-    assert [len(group["params"]) for group in optimizer.param_groups] == [2, 1]
-    optimizer.step()
-    assert [id(x) for x in optimizer.param_groups[0]["params"]] == order
-    assert len(optimizer.param_groups) == 1
-    assert set(optimizer.param_groups[0]) == set(torch.optim.SGD([first], lr=0.1).param_groups[0])
-
-
-def test_a_watch_waits_for_a_step_between_two_updates_and_for_parameters_that_learn() -> None:
-    watch = Watch([nn.Parameter(torch.ones(1))])
-    for number in (0, 0, 7, 7, 3):  # accumulated gradients, a checkpoint that is loaded
-        watch.set_num_updates(number)
-    with pytest.raises(ValueError, match="--pos-enc-no-decay"):
-        watch.set_num_updates(4)
-    watch.spared[0].requires_grad_(False)
-    watch.set_num_updates(4)
-    watch.set_num_updates(5)

@@ -32,14 +32,6 @@ def test_fairseq_train_finds_the_plugin_and_does_not_train_again(data: Path, tmp
     assert "training has already finished: it made 2 updates, and --max-update is 2" in second.stdout + second.stderr
 
 
-def test_fairseq_interactive_finds_the_plugin(trained: Path, data: Path, tmp_path: Path) -> None:
-    arguments = [data, "--user-dir", PLUGIN, "--path", trained / "checkpoint_last.pt", "--cpu", "--beam", "2"]
-    arguments += ["--max-len-b", "12", "--buffer-size", "3", "--batch-size", "2"]
-    command, lines = [*support.script("interactive"), *arguments], "w1 w2 w3\nw4\nw5 w6 w7 w8 w9\n"
-    done = support.run(command, package=False, cwd=tmp_path, input=lines, forked=True)
-    assert [line.split("\t")[0] for line in done.stdout.splitlines() if line[:2] == "D-"] == ["D-0", "D-1", "D-2"]
-
-
 def test_fairseq_hydra_train_finds_the_plugin(data: Path, tmp_path: Path) -> None:
     """The values of the YAML file and of the overrides took effect."""
     words = ["--config-dir", PLUGIN / "config", "--config-name", "translation", f"common.user_dir={PLUGIN}"]

@@ -10,12 +10,11 @@ import pytest
 from fairseq_posenc.encodings import Composition, StackShape, build, get, names, spec_of
 
 #: Each encoding, except those of segments, which translation has not; and combined ones: the first also caches raw
-#: keys, the second adds vectors to the embedding, and the members of the third are in different layers.
+#: keys, and the second adds vectors to the embedding.
 CASES: list[tuple[str, str | None]] = [
     *((spec_of(name), None) for name in names() if not get(name).needs_segments),
     ("rope+shaw", None),
     ("learned+t5", None),
-    ("t5+t5-2", "t5.layers=1,t5-2.layers=2,t5-2.buckets=8"),
 ]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import fairseq_cli.eval_lm
 import pytest
 import torch
-from fairseq import checkpoint_utils, options
+from fairseq import options
 from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerModelBase
 
@@ -42,17 +42,6 @@ def test_generate_scores_every_sentence(data: Path, trained: Path) -> None:
     assert generated(data, checkpoint(trained), "--batch-size", "8", "--left-pad-source") == together
 
 
-def test_unknown_words_are_replaced_by_source_words(data: Path, trained: Path, tmp_path: Path) -> None:
-    """The text has words that the dictionary lacks, and a reference, which the model is forced to begin with."""
-    for language in ("en", "de"):
-        (tmp_path / f"dict.{language}.txt").write_text((data / f"dict.{language}.txt").read_text())
-        (tmp_path / f"test.en-de.{language}").write_text("hello w1\nw2\n" if language == "en" else "Hallo w1\nw2\n")
-    raw = ["--dataset-impl", "raw", "--prefix-size", "1", "--print-alignment", "--replace-unk", "-s", "en", "-t", "de"]
-    first, second = (line.split() for _, line in sorted(generated(tmp_path, checkpoint(trained), *raw).items()))
-    assert first[0] in ("hello", "w1")
-    assert "<unk>" not in first + second
-
-
 @pytest.mark.parametrize("model", [PosEncTransformer, TransformerModelBase])
 def test_the_hub_interface_translates(data: Path, trained: Path, model: Any) -> None:
     hub = model.from_pretrained(str(trained), "checkpoint_last.pt", str(data), user_dir=str(PLUGIN))
@@ -61,15 +50,6 @@ def test_the_hub_interface_translates(data: Path, trained: Path, model: Any) -> 
     together = hub.translate(lines, beam=2)
     assert together == [hub.translate(line, beam=2) for line in lines]
     assert all(re.fullmatch(r"(w\d+ ?)*", line) for line in together)
-
-
-def test_the_encoding_of_a_checkpoint_may_be_overridden(data: Path, tmp_path: Path) -> None:
-    """An encoding without parameters accepts other options in generation, for longer inputs for example."""
-    support.train(data, "--pos-enc", "sinusoidal", "--max-update", 2, "--save-dir", tmp_path)
-    models, _ = checkpoint_utils.load_model_ensemble(
-        [checkpoint(tmp_path)], arg_overrides={"data": str(data), "pos_enc_args": "offset=2"}
-    )
-    assert "offset=2" in str(models[0].encoder.pos)
 
 
 # -- lengths

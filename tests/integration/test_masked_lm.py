@@ -12,7 +12,7 @@ from fairseq_posenc.models.masked_lm import pair_segments
 from fairseq_posenc.positions import Positions, restart_ids
 
 from . import masked_lm
-from .masked_lm import LENGTH, STOCK_TASK
+from .masked_lm import STOCK_TASK
 
 PAD, BOS, EOS = 1, 0, 2
 #: The first id of pieces that do not begin a word.
@@ -122,12 +122,3 @@ def test_a_dictionary_of_another_tokenizer_is_refused(text: Path) -> None:
     _, task = masked_lm.built(text, "--mask-whole-words", "--subwords", "gpt2")
     with pytest.raises(ValueError, match="scheme of the tokenizer that made these pieces"):
         task.load_dataset("train")
-
-
-# -- limits ----------------------------------------------------------------------------------------------
-
-
-def test_longer_than_the_task_is_refused(text: Path) -> None:
-    model, _ = masked_lm.built(text)
-    with pytest.raises(ValueError, match="--max-positions"):
-        model(torch.full((1, LENGTH + 1), 5))

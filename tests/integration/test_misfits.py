@@ -60,7 +60,7 @@ def write_dictionary(folder: Path, symbols: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "encoder", "message"),
+    "case",  # the dictionary of the data, that of the checkpoint, the folder of encoder.json, and the refusal
     [
         (OTHER, None, None, r"'\u2581w0' as id 4, but the data's dictionary has 'p5'\. Binarise the data"),
         (MORE, None, None, "has 18 symbols .*, but the data's dictionary has 19"),
@@ -74,20 +74,13 @@ def write_dictionary(folder: Path, symbols: list[str]) -> None:
         ([*NUMBERS, "7"], None, None, "has 18 symbols .*, but the data's dictionary has 19"),
     ],
 )
-def test_dictionaries_are_compared(
-    ours: list[str],
-    theirs: list[str] | None,
-    encoder: str | None,
-    message: str | None,
-    folder: Path,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_dictionaries_are_compared(case: Any, folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The dictionary of the checkpoint is the one beside it, as after import-hf, or that of its training data.
 
     The dictionary of a Hugging Face model has pieces; data for fairseq's RoBERTa have the numbers that stand for them
     in GPT-2's encoder.json, which lies beside the dictionary or one folder above it.
     """
+    ours, theirs, encoder, message = case
     data = Path(shutil.copytree(folder / "data-bin", tmp_path / "corpus" / "shard"))
     write_dictionary(data, ours)
     flags: list[Any] = []

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -105,19 +106,10 @@ def test_masks_differ_between_epochs_with_workers_too(text: Path, monkeypatch: p
 def test_a_resumed_epoch_keeps_its_batches_on_their_gpus() -> None:
     """--fix-batches-to-gpus, with a data set that reads ahead: fairseq forgets the flag when it resumes."""
 
-    class Prefetching(FairseqDataset):
-        supports_prefetch = True
-
-        def prefetch(self, indices: Any) -> None:
-            """Read nothing."""
-
-    def iterator() -> Any:
-        batches = [[number] for number in range(12)]
-        epochs = EpochBatchIterator(Prefetching(), list, batches, seed=1, num_shards=2, shard_id=1, epoch=2)
-        epochs._fix_batches = True
-        return epochs
-
-    whole, resumed = iterator(), iterator()
+    batches, options = [[number] for number in range(12)], {"seed": 1, "num_shards": 2, "shard_id": 1, "epoch": 2}
+    data = mock.Mock(FairseqDataset, supports_prefetch=True)
+    whole, resumed = (EpochBatchIterator(data, list, batches, **options) for _ in range(2))
+    whole._fix_batches = resumed._fix_batches = True
     whole.next_epoch_itr(fix_batches_to_gpus=True)
     resumed.load_state_dict({"version": 2, "epoch": 2, "iterations_in_epoch": 2, "shuffle": True})
     assert resumed.epoch_batch_sampler.batches == whole.epoch_batch_sampler.batches[2:]

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from fairseq.checkpoint_utils import load_checkpoint_to_cpu, load_model_ensemble_and_task
+from fairseq.checkpoint_utils import load_model_ensemble_and_task
 from fairseq.dataclass.configs import GenerationConfig
 
 from fairseq_posenc.compat import CheckpointError
@@ -75,19 +75,6 @@ def test_every_option_trains_with_finite_losses(data: Path, more: list[str]) -> 
     run = support.train(data, "--pos-enc", "learned+t5", *more, "--max-update", 3)
     assert len(run.losses) == 3
     assert torch.tensor(run.losses).isfinite().all()
-
-
-def test_an_average_model_uses_its_own_weights(data: Path, tmp_path: Path) -> None:
-    ema = ["--store-ema", "--ema-decay", "0.5", "--ema-fp32"]
-    run = support.train(data, *KINDS[1], *ema, "--max-update", 3, "--save-dir", tmp_path)
-    average, task = run.trainer.ema.get_model().eval(), run.trainer.task
-    inputs = support.batches(task)[0]["net_input"]
-    before = average(**inputs)[0]
-    assert not torch.allclose(before, run.model.eval()(**inputs)[0], atol=1e-3)
-    state = load_checkpoint_to_cpu(str(tmp_path / "checkpoint_last.pt"))["extra_state"]["ema"]
-    assert any(".pos." in name for name in state)
-    support.move(run.model)
-    torch.testing.assert_close(average(**inputs)[0], before)
 
 
 @pytest.mark.parametrize(

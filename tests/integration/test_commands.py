@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import logging
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import fairseq_cli.eval_lm
 import pytest
@@ -89,36 +89,23 @@ def test_a_table_refuses_what_it_has_no_rows_for(data: Path, tmp_path: Path) -> 
     assert translated["learned"] < translated["rope"] == set(range(support.SIZES["test"]))
 
 
-@pytest.mark.parametrize(
-    "parser", [options.get_generation_parser, options.get_interactive_generation_parser, options.get_validation_parser]
-)
-def test_every_command_with_a_checkpoint_has_its_limits(
-    parser: Callable[[], Any], longer: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.argv", ["fairseq"])
-    data, path = longer
-    words = [str(data), "--task", "translation", "--path", str(path)]
-    got = options.parse_args_and_arch(parser(), words)
+@pytest.mark.parametrize("command", ["generate", "interactive", "validate"])
+def test_every_command_with_a_checkpoint_has_its_limits(command: str, longer: tuple[Path, Path]) -> None:
+    words = [str(longer[0]), "--task", "translation", "--path", str(longer[1])]
+    got = options.parse_args_and_arch(support.PARSERS[command](), words)
     assert (got.max_source_positions, got.max_target_positions) == (3000, 3000)
-    given = options.parse_args_and_arch(parser(), [*words, "--max-source-positions", "7"])
+    given = options.parse_args_and_arch(support.PARSERS[command](), [*words, "--max-source-positions", "7"])
     assert (given.max_source_positions, given.max_target_positions) == (7, 3000)
 
 
-@pytest.mark.parametrize(("more", "tokens"), [((), lm.SEGMENT), (("--tokens-per-sample", "4"), 4)])
-def test_eval_lm_reads_blocks_of_the_length_of_training(
-    more: tuple[str, ...], tokens: int, lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_eval_lm_reads_blocks_of_the_length_of_training(lines: Path, tmp_path: Path) -> None:
     """fairseq takes blocks of 1,024 tokens, leaves all of them out and prints a perplexity of 1."""
     lm.train(lines, "--pos-enc", "learned", "--max-update", 1, "--save-dir", tmp_path, task=lm.STOCK_TASK)
-    sizes: list[int] = []
-
-    def recorded(**arguments: Any) -> dict[str, float]:
-        sizes.extend(batch["net_input"]["src_tokens"].shape[1] for batch in arguments["batch_iterator"])
-        return {"loss": 0.0, "perplexity": 1.0}
-
-    monkeypatch.setattr(fairseq_cli.eval_lm, "eval_lm", recorded)
-    support.evaluate("eval_lm", lines, checkpoint(tmp_path), "--gen-subset", "test", "--batch-size", 1, *more)
-    assert max(sizes) == tokens
+    for more, tokens in (([], lm.SEGMENT), (["--tokens-per-sample", 4], 4)):
+        with mock.patch.object(fairseq_cli.eval_lm, "eval_lm", return_value={"loss": 0.0, "perplexity": 1.0}) as called:
+            support.evaluate("eval_lm", lines, checkpoint(tmp_path), "--gen-subset", "test", "--batch-size", 1, *more)
+        batches = called.call_args.kwargs["batch_iterator"]
+        assert max(batch["net_input"]["src_tokens"].shape[1] for batch in batches) == tokens
 
 
 # -- the limits alone

@@ -21,17 +21,12 @@ from . import support
 SHAW = ["--pos-enc", "shaw", "--valid-subset", "valid"]
 
 
-@pytest.fixture
-def saved(trained: Path, tmp_path: Path) -> Path:
-    """Return a copy of the checkpoints of two epochs."""
-    return Path(shutil.copytree(trained, tmp_path / "saved"))
-
-
 def resume(data: Path, folder: Path, *arguments: Any) -> support.Run:
     return support.train(data, *SHAW, "--max-epoch", 3, "--save-dir", folder, *arguments)
 
 
-def test_training_does_not_start_from_zero_if_its_checkpoint_is_lost(data: Path, saved: Path, tmp_path: Path) -> None:
+def test_training_does_not_start_from_zero_if_its_checkpoint_is_lost(data: Path, trained: Path, tmp_path: Path) -> None:
+    saved = Path(shutil.copytree(trained, tmp_path / "saved"))
     last, newest = saved / "checkpoint_last.pt", saved / "checkpoint2.pt"
     last.unlink()
     (saved / "checkpoint_best.pt").unlink(missing_ok=True)

@@ -89,15 +89,6 @@ def parsed(arch: str, *arguments: str) -> Any:
     return support.parse(words).model
 
 
-def test_the_decoder_follows_the_encoder_unless_told_otherwise() -> None:
-    sizes = ["--encoder-embed-dim", "128", "--encoder-ffn-embed-dim", "64"]
-    nested = config.nested_config(parsed("posenc_transformer", *sizes))
-    assert (nested.decoder.embed_dim, nested.decoder.input_dim, nested.decoder.output_dim) == (128, 128, 128)
-    assert nested.decoder.ffn_embed_dim == 64
-    nested = config.nested_config(parsed("posenc_transformer_tiny", *sizes, "--decoder-embed-dim", "32"))
-    assert (nested.encoder.embed_dim, nested.decoder.embed_dim, nested.decoder.input_dim) == (128, 32, 32)
-
-
 @pytest.mark.parametrize(("words", "encoder", "decoder"), [(words, *both) for words, both in TABLE["presets"].items()])
 def test_the_t2t_frequencies_come_wherever_a_wmt_preset_meets_sinusoids(words: str, encoder: str, decoder: str) -> None:
     model = parsed("posenc_transformer_wmt_en_de", *words.split())

@@ -58,10 +58,3 @@ def two_processes(folder: Path, words: Sequence[str]) -> list[dict[str, Any]]:
     children = [forked(lambda rank=rank: train(rank)) for rank in range(2)]
     assert [status_of(child) for child in children] == [0, 0]
     return [torch.load(folder / f"rank{rank}.pt") for rank in range(2)]
-
-
-def assert_same(ours: dict[str, Any], theirs: dict[str, Any], **close: float) -> None:
-    """Check that both have the same tensors by the same names."""
-    assert ours.keys() == theirs.keys()
-    for name, tensor in ours.items():
-        torch.testing.assert_close(tensor, theirs[name], msg=name, **close)

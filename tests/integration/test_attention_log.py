@@ -44,28 +44,16 @@ def test_every_second_update_is_measured_and_training_stays_the_same(
     assert not logged_by(caplog, "valid")
 
 
-def test_the_numbers_are_those_of_the_weights_before_the_update(
-    lines: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_numbers_are_those_of_the_weights_before_the_update(lines: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Both batches of the update count, and the columns of segment memory are keys."""
-    flags = ["--pos-enc", "xl", "--update-freq", 2, "--max-update", 1]
-    seen: list[Any] = []
-    with caplog.at_level("INFO"):
-        train_step = support.Recorder.train_step
-
-        def step(trainer: Any, samples: Any) -> Any:
-            seen.extend([{name: x.clone() for name, x in trainer.get_model().state_dict().items()}, samples])
-            return train_step(trainer, samples)
-
-        monkeypatch.setattr(support.Recorder, "train_step", step)
-        run = lm.train(lines, *flags, "--pos-enc-log-interval", 1, *JSON)
-    state, samples = seen
-    model = run.model.eval()
-    model.load_state_dict(state)
-    memory = run.trainer.task._memory(lm.MEMORY)
+    flags = ["--pos-enc", "xl", "--update-freq", 2, "--max-update", 1, "--pos-enc-log-interval", 1, *JSON]
+    model, task = lm.built(lines, *flags, seed=3)  # the seed of the training
+    memory = task._memory(lm.MEMORY)
     with measuring(model) as layers, torch.no_grad():
-        for number, sample in enumerate(samples):
+        for number, sample in enumerate(lm.batches(task, "train")[:2]):
             model(sample["net_input"]["src_tokens"], memory=memory.begin(number))
+    with caplog.at_level("INFO"):
+        lm.train(lines, *flags)
     (line,) = logged_by(caplog)
     assert line == {name: pytest.approx(x, abs=2e-4) for name, x in values_of(layers).items()}
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq.logging import metrics
 
 from . import lm, masked_lm, support
-from .ranks import assert_same, free_port, two_processes
+from .ranks import free_port, two_processes
 
 #: The learning rate is small, because Adam turns rounding errors of gradients near 0 into whole steps.
 SMALL_STEPS = ["--lr", "1e-3", "--adam-eps", "1e-6"]
@@ -62,14 +63,14 @@ def test_two_processes_learn_what_one_learns_and_resume_exactly(
     first, second = two(tmp_path / "whole", "--save-interval-updates", stop)
     assert len(first["losses"]) == stop + 2
     assert first["losses"] == second["losses"]
-    assert_same(first["model"], second["model"], rtol=0, atol=0)
+    torch.testing.assert_close(first["model"], second["model"], rtol=0, atol=0)
     assert first["losses"] == pytest.approx(one.losses, rel=1e-5)
-    assert_same(first["model"], one.model.state_dict(), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(first["model"], one.model.state_dict(), rtol=1e-4, atol=1e-5)
     assert first["logged"] == second["logged"] == pytest.approx(logged, abs=2e-4)
     (checkpoint,) = (tmp_path / "whole" / "saved").glob(f"checkpoint_*_{stop}.pt")
     for resumed, whole in zip(two(tmp_path / "resumed", "--restore-file", checkpoint), (first, second), strict=True):
         assert resumed["losses"] == whole["losses"][stop:]
-        assert_same(resumed["model"], whole["model"], rtol=0, atol=0)
+        torch.testing.assert_close(resumed["model"], whole["model"], rtol=0, atol=0)
 
 
 SPAWNING = """

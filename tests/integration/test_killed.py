@@ -95,11 +95,6 @@ def undisturbed(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     return state(folder)
 
 
-def assert_equal(one: Any, other: Any) -> None:
-    """Check that two states are equal, bit by bit."""
-    torch.testing.assert_close(one, other, rtol=0, atol=0)
-
-
 def assert_continued(before: list[int], after: list[int]) -> None:
     """Check that a training continued from the checkpoint that was there."""
     assert after[:-1] == before == sorted(before)
@@ -111,7 +106,7 @@ def finish(data: Path, folder: Path, undisturbed: dict[str, Any]) -> None:
     train(data, folder)
     if before[-1:] != [undisturbed["updates"]]:  # otherwise the training had ended, and makes no further start
         assert_continued(before, starts(folder))
-    assert_equal(state(folder), undisturbed)
+    torch.testing.assert_close(state(folder), undisturbed, rtol=0, atol=0)
     assert not list(folder.glob("*.partial"))
 
 
@@ -143,6 +138,6 @@ def test_a_training_that_begins_anew_is_caught(data: Path, tmp_path: Path, undis
     before = starts(folder)
     shutil.rmtree(folder)
     train(data, folder)
-    assert_equal(state(folder), undisturbed)
+    torch.testing.assert_close(state(folder), undisturbed, rtol=0, atol=0)
     with pytest.raises(AssertionError):
         assert_continued(before, starts(folder))

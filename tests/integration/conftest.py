@@ -1,8 +1,9 @@
-"""Provide the corpus, one trained checkpoint and a model for each encoding, once per worker."""
+"""Provide the corpora, a trained checkpoint and a model for each encoding, once per worker."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 pytest.importorskip("fairseq")
 
 from . import lm, masked_lm, support
-from .cases import Models
+from .cases import position_flags
 
 
 @pytest.fixture(scope="session")
@@ -34,6 +35,12 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def corpora(data: Path, text: Path, lines: Path) -> dict[Any, Path]:
+    """Return the corpus of each module that trains models."""
+    return {support: data, masked_lm: text, lm: lines}
+
+
+@pytest.fixture(scope="session")
 def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the checkpoints of a Shaw model after two epochs, which has begun to reverse its input."""
     folder = tmp_path_factory.mktemp("trained")
@@ -42,9 +49,15 @@ def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def models(data: Path) -> Models:
-    """Return trained models by encoding, filled on demand."""
-    return Models(data)
+def models(data: Path) -> Callable[..., tuple[Any, Any]]:
+    """Return a function that gives the model of an encoding, moved from its initial values, and its task."""
+
+    @functools.cache
+    def model_of(name: str, args: str | None = None) -> tuple[Any, Any]:
+        model, task = support.built(data, *position_flags(name, args))
+        return support.move(model), task
+
+    return model_of
 
 
 @pytest.fixture(autouse=True)

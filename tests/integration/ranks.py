@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import socket
-import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import support_warm
 import torch
+from fairseq.distributed import utils as distributed
+from fairseq.logging import metrics
 
 from . import support
 
 TWO = """--ddp-backend legacy_ddp --distributed-no-spawn --distributed-world-size 2 --distributed-backend gloo
     --distributed-init-method""".split()
-
-TESTS = Path(__file__).resolve().parents[1]
 
 
 def free_port() -> int:
@@ -25,32 +25,36 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def forked(run: Callable[[], Any]) -> int:
+    """Run a function in a fork of this process, which needs no imports, and return the number of the fork."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            run()
+            status = 0
+        except BaseException:  # noqa: BLE001  a fork must not go on with the tests
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return child
+
+
+def status_of(child: int) -> int:
+    """Wait for a fork, and return its exit status, or the negative number of the signal that ended it."""
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 def two_processes(folder: Path, words: Sequence[str]) -> list[dict[str, Any]]:
-    """Run a training in two processes, and return what each of them saved."""
+    """Run a training in two processes, and return what each of them learned and logged."""
     folder.mkdir(exist_ok=True)
     address = f"tcp://127.0.0.1:{free_port()}"
-    outputs = [folder / f"rank{rank}.pt" for rank in range(2)]
-    ranks = []
-    for rank, output in enumerate(outputs):
-        mine = [*words, *TWO, address, "--distributed-rank", str(rank)]
-        command = [sys.executable, "-m", "integration.rank", str(output), *mine]
-        # Write the output into a file. A pipe that is not read while this process waits for the other rank would fill
-        # up, and both ranks would block.
-        with output.with_suffix(".err").open("w") as log:
-            ranks.append(support_warm.Fork(command, cwd=TESTS, env=support.environment(package=True), stderr=log))
-    try:
-        for process in ranks:
-            process.wait()
-    finally:
-        for process in ranks:
-            process.kill()
-    errors = "\n".join(output.with_suffix(".err").read_text()[-2500:] for output in outputs)
-    assert [process.returncode for process in ranks] == [0, 0], errors
-    return [torch.load(output) for output in outputs]
 
+    def train(rank: int) -> None:
+        run = support.trained([*words, *TWO, address, "--distributed-rank", str(rank)], distributed.call_main)
+        logged = {name: x for name, x in metrics.get_smoothed_values("train_inner").items() if name.endswith("coder_1")}
+        torch.save({"losses": run.losses, "model": run.model.state_dict(), "logged": logged}, folder / f"rank{rank}.pt")
 
-def assert_same(ours: dict[str, Any], theirs: dict[str, Any], **close: float) -> None:
-    """Check that both have the same tensors by the same names."""
-    assert ours.keys() == theirs.keys()
-    for name, tensor in ours.items():
-        torch.testing.assert_close(tensor, theirs[name], msg=name, **close)
+    children = [forked(lambda rank=rank: train(rank)) for rank in range(2)]
+    assert [status_of(child) for child in children] == [0, 0]
+    return [torch.load(folder / f"rank{rank}.pt") for rank in range(2)]

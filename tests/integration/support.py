@@ -6,13 +6,13 @@ import contextlib
 import copy
 import functools
 import gc
+import importlib
 import io
 import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,10 +88,9 @@ def parse(
     argument_parser = parser()
     if arch:  # as in fairseq_cli/generate.py
         argument_parser.add_argument("--arch", default=arch)
-    namespace = options.parse_args_and_arch(argument_parser, [str(word) for word in arguments])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warnings of hydra about fairseq
-        return convert_namespace_to_omegaconf(namespace)
+    return convert_namespace_to_omegaconf(
+        options.parse_args_and_arch(argument_parser, [str(word) for word in arguments])
+    )
 
 
 def composed(name: str, overrides: list[str], strict: bool) -> DictConfig:
@@ -167,26 +166,20 @@ def train(data: Path, *arguments: Any, **parts: Sequence[Any]) -> Run:
     return trained(command_line(data, *arguments, **parts))
 
 
-def trained(words: Sequence[str]) -> Run:
-    """Run fairseq-train with these arguments.
+def trained(words: Sequence[str], start: Callable[..., Any] = lambda cfg, main: main(cfg)) -> Run:
+    """Run fairseq-train with these arguments; `start` calls its main function.
 
     Even with --no-save, fairseq writes to --save-dir: a file that shows whether it can, and crash.pt if a step fails.
     """
     # fairseq would compare with the best score of an earlier training in this process, and write no checkpoint_best.pt.
     vars(checkpoint_utils.save_checkpoint).pop("best", None)
-    recorders: list[Recorder] = []
-
-    def recorder(*arguments: Any) -> Recorder:
-        recorders.append(Recorder(*arguments))
-        return recorders[0]
-
-    with tempfile.TemporaryDirectory() as folder, mock.patch.object(fairseq_cli.train, "Trainer", recorder):
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(fairseq_cli.train, "Trainer", Recorder):
         cfg = parse(["--save-dir", folder, *words])  # a later --save-dir takes its place
         try:
-            fairseq_cli.train.main(cfg)
+            start(cfg, fairseq_cli.train.main)
         finally:
             end_reading()
-    return Run(cfg, recorders[0], recorders[0].losses)
+    return Run(cfg, Recorder.last, Recorder.last.losses)
 
 
 def end_reading() -> None:
@@ -204,9 +197,12 @@ def end_reading() -> None:
 class Recorder(Trainer):
     """Record the loss of every update."""
 
+    last: Recorder
+
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.losses: list[float] = []
+        Recorder.last = self
 
     def _reduce_and_log_stats(self, logging_outputs: Any, sample_size: Any, grad_norm: Any = None) -> Any:
         if grad_norm is not None:
@@ -259,18 +255,6 @@ def batches(
     return list(iterator.next_epoch_itr(shuffle=False))
 
 
-def hypotheses(model: Any, task: Any, *, size: int, beam: int = 3) -> dict[int, list[list[int]]]:
-    """Run beam search on the test set and return the n-best token lists of each sentence."""
-    from fairseq.dataclass.configs import GenerationConfig
-
-    generator = task.build_generator([model], GenerationConfig(beam=beam, nbest=beam, max_len_a=0, max_len_b=12))
-    hypotheses_by_id = {}
-    for batch in batches(task, size=size):
-        for number, best in zip(batch["id"].tolist(), task.inference_step(generator, [model], batch), strict=True):
-            hypotheses_by_id[number] = [hypothesis["tokens"].tolist() for hypothesis in best]
-    return hypotheses_by_id
-
-
 def move(model: nn.Module, seed: int = 0) -> nn.Module:
     """Move every parameter away from its initial value, because tables that are zero or small would hide mistakes."""
     random = torch.Generator().manual_seed(seed)
@@ -283,12 +267,31 @@ def move(model: nn.Module, seed: int = 0) -> nn.Module:
 # -- commands ---------------------------------------------------------------------------------------------
 
 
-def printed(main: Callable[[Any], Any], cfg: Any) -> tuple[str, Any]:
+def printed(main: Callable[..., Any], *arguments: Any) -> tuple[str, Any]:
     """Return what a command of fairseq prints to stdout in this process, and its result."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        result = main(cfg)
+        result = main(*arguments)
     return out.getvalue(), result
+
+
+#: By command of fairseq that loads a checkpoint, the parser of its options.
+PARSERS = {
+    "generate": options.get_generation_parser,
+    "interactive": options.get_interactive_generation_parser,
+    "validate": options.get_validation_parser,
+    "eval_lm": options.get_eval_lm_parser,
+}
+
+
+def evaluate(command: str, data: Path, checkpoint: Any, *more: Any) -> tuple[str, Any]:
+    """Run a command of `PARSERS` on a checkpoint, and return what it prints to stdout and its result."""
+    words = [data, "--user-dir", PLUGIN, "--path", checkpoint, "--cpu", "--num-workers", 0, *more]
+    words, parser = [str(word) for word in words], PARSERS[command]
+    arguments = [parse(words, parser, arch="wav2vec2")]
+    if command == "validate":  # as in its cli_main
+        arguments.append(options.parse_args_and_arch(parser(), words, suppress_defaults=True))
+    return printed(importlib.import_module(f"fairseq_cli.{command}").main, *arguments)
 
 
 def environment(*, package: bool, **more: str) -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import hydra
 import pytest
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_DATACLASS_REGISTRY
 from fairseq.models.transformer import TransformerConfig
@@ -33,22 +32,17 @@ OTHER = ("arch", "_name", "no_token_positional_embeddings", "max_positions")
 
 @functools.cache
 def model_of(arch: str) -> Any:
-    """Return the configuration of the model for `--arch`."""
+    """Return the options of the model for `--arch`."""
     task = "language_modeling" if "_lm" in arch else "translation"
     return parse(f"data --task {task} --optimizer adam --max-tokens 1 --arch {arch}".split()).model
 
 
-def parsed(arch: str) -> dict[str, Any]:
-    """Return the options of the model for `--arch`."""
-    model = model_of(arch)
-    return dict(OmegaConf.to_container(model)) if OmegaConf.is_config(model) else vars(model)
-
-
 def sizes(arch: str) -> dict[str, Any]:
     """Return the options of the model as it is built: in translation models, the decoder follows the encoder."""
-    if "decoder_layers" not in parsed(arch):
-        return parsed(arch)
-    nested = nested_config(model_of(arch)) if arch in STOCK else TransformerConfig.from_namespace(model_of(arch))
+    model = model_of(arch)
+    if not hasattr(model, "decoder_layers"):
+        return dict(model) if OmegaConf.is_config(model) else vars(model)
+    nested = nested_config(model) if arch in STOCK else TransformerConfig.from_namespace(model)
     return flat(OmegaConf.to_container(OmegaConf.structured(nested)))
 
 
@@ -72,18 +66,9 @@ def test_hydra_builds_the_model_of_the_command_line(arch: str) -> None:
     yaml = OmegaConf.load(FOLDER / f"{arch}.yaml")
     assert yaml._name == ARCH_MODEL_NAME_REGISTRY[arch]
     config = OmegaConf.merge(OmegaConf.structured(MODEL_DATACLASS_REGISTRY[yaml._name]), yaml)
-    model = parsed(arch)
+    model = model_of(arch)
     names = [name for name in config if name != "_name" and not OmegaConf.is_interpolation(config, name)]
-    assert {name: model[name] for name in names} == {name: config[name] for name in names}
-
-
-def test_hydra_composes_the_preset_and_the_user_overrides_it() -> None:
-    """The primary config does not overwrite the values of `model=`."""
-    arch = "posenc_transformer_iwslt_de_en"
-    with hydra.initialize_config_dir(str(PLUGIN / "config"), version_base="1.1"):
-        model = hydra.compose("translation", [f"model={arch}", "model.pos_enc=shaw"]).model
-    yaml = {**OmegaConf.load(FOLDER / f"{arch}.yaml"), "share_all_embeddings": True, "pos_enc": "shaw"}
-    assert {name: model[name] for name in yaml} == yaml
+    assert {name: getattr(model, name) for name in names} == {name: config[name] for name in names}
 
 
 @pytest.mark.parametrize("arch", STOCK)

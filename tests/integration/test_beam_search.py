@@ -1,14 +1,9 @@
-"""Test that beam search finds the same with and without a cache, in any batch, and with padding on either side.
-
-Sources have padding on the left, as in translation. Prefixes of targets have no padding there, because fairseq's
-generator starts every hypothesis with </s> in column 0. If prefixes differ in length, search goes on freely after the
-shorter one.
-"""
+"""Test that beam search finds the same with and without a cache, in any batch, and with padding on either side."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -19,7 +14,7 @@ from torch import Tensor, nn
 
 from fairseq_posenc.attention import KeyValueCache
 
-from .cases import CASES, Models, in_turn, serves
+from .cases import CASES, in_turn, serves
 from .support import WORDS
 
 PAD, EOS, FIRST = 1, 2, 4
@@ -30,8 +25,7 @@ ALONE = 4  # number of prompts that are also searched one by one, without a batc
 TIE = 1e-6  # fairseq keeps the sums of log-probabilities in float32 (sequence_generator.py:291)
 EXCUSED = 0.02
 
-Case = tuple[str, str | None]
-"""Name and arguments of an encoding."""
+Models = Callable[..., tuple[Any, Any]]
 Hypotheses = list[tuple[list[int], float]]
 """Of one prompt, the best first: tokens with </s>, mean log-probability."""
 
@@ -40,28 +34,22 @@ Hypotheses = list[tuple[list[int], float]]
 def lively(model: Any) -> Any:
     """Return a copy in float64, where ties are rare, with the same encodings and other content weights.
 
-    After so little training, the model itself would repeat one word, whatever the earlier words are.
+    The model itself would repeat one word, whatever the earlier words are. The new weights preserve the size of their
+    inputs, and the output is no longer tied, because a tied model tends to repeat a word.
     """
     model = copy.deepcopy(model).double()
     output = model.decoder.output_projection
-    output.weight = nn.Parameter(output.weight.clone())  # untied, because a tied model tends to repeat a word
+    output.weight = nn.Parameter(2 * output.weight)
     random = torch.Generator().manual_seed(1)
-    for module in model.modules():
-        redraw(module, random)
-    output.weight *= 2
+    for name, parameter in model.named_parameters():
+        if ".pos." not in name:
+            if parameter.dim() > 1:
+                parameter.normal_(std=(2.4 if parameter is output.weight else 1.2) * DIM**-0.5, generator=random)
+            else:
+                parameter.fill_("norm" in name and "weight" in name)  # no biases, which would favour some words
     # Compute in float64; in fairseq's float32, ties sometimes decide what the beam keeps.
     model.get_normalized_probs = lambda net_output, log_probs, sample: net_output[0].log_softmax(-1)
     return model
-
-
-def redraw(module: nn.Module, random: torch.Generator) -> None:
-    """Draw weights that preserve the size of their inputs, and no biases, which would favour some words."""
-    if isinstance(module, nn.LayerNorm):
-        module.reset_parameters()
-    elif isinstance(module, nn.Linear | nn.Embedding):
-        module.weight.copy_(1.2 * DIM**-0.5 * torch.randn(module.weight.shape, generator=random))
-        if isinstance(module, nn.Linear) and module.bias is not None:
-            module.bias.zero_()
 
 
 def prompts(number: int) -> list[Tensor]:
@@ -72,23 +60,14 @@ def prompts(number: int) -> list[Tensor]:
     return [torch.cat([line, torch.tensor([EOS])]) for line in lines]
 
 
-def generate(
-    model: Any,
-    task: Any,
-    sources: list[Tensor],
-    *,
-    cached: bool,
-    left: bool = True,
-    prefixes: list[Tensor] | None = None,
-) -> list[Hypotheses]:
+def generate(model: Any, task: Any, sources: list[Tensor], *, cached: bool, left: bool = True) -> list[Hypotheses]:
     """Run fairseq's generator on one batch whose sources are padded on the left or right."""
     generator = task.build_generator([model], GenerationConfig(beam=BEAM, nbest=BEAM, max_len_a=0, max_len_b=LONGEST))
     assert generator.model.has_incremental
     generator.model.has_incremental = cached  # without a cache, each step gives the decoder all tokens
     lengths = torch.tensor([len(source) for source in sources])
     batch = {"src_tokens": collate_tokens(sources, PAD, left_pad=left), "src_lengths": lengths}
-    forced = None if prefixes is None else collate_tokens(prefixes, PAD)
-    results = task.inference_step(generator, [model], {"net_input": batch}, prefix_tokens=forced)
+    results = task.inference_step(generator, [model], {"net_input": batch})
     hypotheses = [[(h["tokens"].tolist(), float(h["score"])) for h in best] for best in results]
     return [sorted(best, key=lambda hypothesis: -hypothesis[1]) for best in hypotheses]
 
@@ -114,17 +93,9 @@ def check_search(model: Any, task: Any) -> None:
 
 
 @pytest.mark.parametrize("case", in_turn(case for case in CASES if serves(*case, causal=True)))
-def test_neither_cache_nor_batch_nor_padding_changes_a_hypothesis(models: Models, case: Case) -> None:
-    model, task = models[case]
-    model = lively(model)
-    check_search(model, task)
-    random = torch.Generator().manual_seed(ALONE)
-    prefixes = [torch.randint(FIRST, FIRST + WORDS, (1 + row % 3,), generator=random) for row in range(ALONE)]
-    actual = generate(model, task, prompts(ALONE), cached=True, prefixes=prefixes)
-    for best, prefix in zip(actual, prefixes, strict=True):
-        assert all(tokens[: len(prefix)] == prefix.tolist() for tokens, _ in best)
-    pairs = zip(prompts(ALONE), prefixes, strict=True)
-    check_same(actual, [generate(model, task, [s], cached=False, prefixes=[p])[0] for s, p in pairs])
+def test_neither_cache_nor_batch_nor_padding_changes_a_hypothesis(models: Models, case: tuple[str, str | None]) -> None:
+    model, task = models(*case)
+    check_search(lively(model), task)
 
 
 def stays(cache: KeyValueCache, order: Tensor, original: Any = KeyValueCache.reorder) -> None:
@@ -133,7 +104,7 @@ def stays(cache: KeyValueCache, order: Tensor, original: Any = KeyValueCache.reo
 
 
 def test_a_cache_that_does_not_follow_its_beams_is_caught(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, task = models["shaw", None]
+    model, task = models("shaw")
     monkeypatch.setattr(KeyValueCache, "reorder", stays)
     with pytest.raises(AssertionError, match="instead of"):
         check_search(lively(model), task)
@@ -148,7 +119,7 @@ TARGETS = torch.tensor([[EOS, 5, 9, 4, 4, 8, 6, 12], [PAD, PAD, EOS, 7, 7, 5, 14
 
 @torch.no_grad()
 def test_left_padded_targets_are_decoded_step_by_step(models: Models) -> None:
-    model, _ = models["rope+shaw", None]
+    model, _ = models("rope+shaw")
     encoded = model.encoder(SOURCES, None)
     whole = model.decoder(TARGETS, encoder_out=encoded)[0]
     state: dict[str, Any] = {}
@@ -162,13 +133,9 @@ def test_left_padded_targets_are_decoded_step_by_step(models: Models) -> None:
 
 
 def test_sources_are_copied_only_where_another_sample_takes_a_row(models: Models) -> None:
-    model, _ = models["none", None]
-    encoded = model.encoder(SOURCES, None)
-    beams = model.encoder.reorder_encoder_out(encoded, torch.tensor([0, 0, 1, 1, 2, 2]))
+    """The search above shows that the copies are right."""
+    model, _ = models("none")
+    beams = model.encoder.reorder_encoder_out(model.encoder(SOURCES, None), torch.tensor([0, 0, 1, 1, 2, 2]))
     assert model.encoder.reorder_encoder_out(beams, torch.tensor([1, 1, 3, 2, 4, 4])) is beams
-    for order in ([2, 3, 4, 5], [0, 2, 1, 3, 4, 5]):  # remove a sample; swap beams of two samples
-        fewer = model.encoder.reorder_encoder_out(beams, torch.tensor(order))
-        samples = [number // 2 for number in order]
-        assert fewer["encoder_out"][0].equal(encoded["encoder_out"][0][:, samples])
-        assert fewer["encoder_padding_mask"][0].equal(encoded["encoder_padding_mask"][0][samples])
-        assert model.encoder.reorder_encoder_out(fewer, torch.arange(len(order))) is fewer
+    fewer = model.encoder.reorder_encoder_out(beams, torch.tensor([2, 3, 4, 5]))
+    assert fewer["encoder_out"][0].shape[1] == 4

@@ -1,4 +1,7 @@
-"""Test training with the compiled formula, as on a GPU: few graphs, and the same losses with every training option."""
+"""Test training with the compiled formula, as on a GPU: the same losses with every training option.
+
+tests/laws/test_graphs.py shows that few graphs serve batches of all sizes.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ from fairseq_posenc.attention import graphs
 from fairseq_posenc.core import relative
 
 from . import ranks, support
-from .ranks import assert_same
 
 pytestmark = pytest.mark.long  # compiling takes a minute; the laws compile single layers in `make test`
 SHAW = ["--pos-enc", "shaw", "--pos-enc-args", "clip=4"]
@@ -29,35 +31,6 @@ def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch._dynamo.reset()
 
 
-def losses(data: Path, path: str, *flags: Any) -> list[float]:
-    run = support.train(data, "--pos-enc-path", path, *flags)
-    return list(run.losses)
-
-
-@pytest.mark.parametrize("encoding", ["shaw", "t5", "m4"])
-def test_sixty_batches_of_many_sizes_compile_only_at_first(
-    data: Path, encoding: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compiled: list[int] = []
-    shapes: list[tuple[int, ...]] = []
-    train_step = support.Recorder.train_step
-
-    def step(trainer: Any, samples: Any) -> Any:
-        result = train_step(trainer, samples)
-        compiled.append(graphs.GRAPHS.count)
-        shapes.append(tuple(samples[0]["net_input"]["src_tokens"].shape))
-        return result
-
-    monkeypatch.setattr(support.Recorder, "train_step", step)
-    before = graphs.GRAPHS.count
-    losses(data, "compiled", "--pos-enc", encoding, "--max-tokens", 40, "--max-update", 60)
-    assert len(compiled) == 60
-    assert len(set(shapes)) > 8
-    # Encoder and decoder have graphs of their own, and so have padding and a batch of one sample, which come early.
-    assert compiled[10] == compiled[-1], "a batch of another size is compiled again"
-    assert compiled[-1] - before <= 8
-
-
 @pytest.mark.parametrize(
     "more",
     [
@@ -69,8 +42,9 @@ def test_sixty_batches_of_many_sizes_compile_only_at_first(
     ids=lambda more: more[0].strip("-"),
 )
 def test_training_options_change_nothing(data: Path, more: list[Any]) -> None:
-    flags = [*SHAW, *more, "--max-update", 3]
-    assert losses(data, "compiled", *flags) == pytest.approx(losses(data, "explicit", *flags), rel=2e-3)
+    flags = [*SHAW, *more, "--max-update", 3, "--pos-enc-path"]
+    compiled, explicit = (support.train(data, *flags, path) for path in ("compiled", "explicit"))
+    assert compiled.losses == pytest.approx(explicit.losses, rel=2e-3)
 
 
 def test_two_processes_train_the_compiled_formula(data: Path, tmp_path: Path) -> None:
@@ -78,6 +52,6 @@ def test_two_processes_train_the_compiled_formula(data: Path, tmp_path: Path) ->
     flags = [*SHAW, "--max-update", 2]
     words = support.command_line(data, *flags, "--pos-enc-path", "compiled")
     first, second = ranks.two_processes(tmp_path, words)
-    assert_same(first["model"], second["model"], rtol=0, atol=0)
+    torch.testing.assert_close(first["model"], second["model"], rtol=0, atol=0)
     alone = support.train(data, *flags, "--update-freq", 2)
     assert first["losses"] == pytest.approx(alone.losses, rel=1e-5)

@@ -2,153 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from fairseq_posenc.attention.memory import SegmentMemory
 from fairseq_posenc.hub import pretrained
 
 from . import lm, masked_lm, support
 
-BOS, PAD, EOS = 0, 1, 2
-LENGTH = masked_lm.LENGTH
-WITHIN = ["document", "line"]
+Model = Callable[..., Tensor]
 
-Pieces = list[tuple[int, slice]]
-
-
-def pieces(rows: Tensor, ends: Callable[[list[int], int], bool]) -> Pieces:
-    """Return the sample and the columns of each document or line, where `ends(row, column)` says that it ends."""
-    found: Pieces = []
-    for sample, row in enumerate(rows.tolist()):
-        length, start = sum(token != PAD for token in row), 0
-        for column in range(length):
-            if column == length - 1 or ends(row, column):
-                found.append((sample, slice(start, column + 1)))
-                start = column + 1
-    return found
+BOS, EOS = 0, 2
+ENCODINGS = ["learned", "sentence-restart"]
+#: Inputs of a language model, in which an </s> belongs to what it begins. The second </s> in a row is an empty line.
+TEXT = torch.tensor([[EOS, 5, 6, EOS, EOS, 7, 5, EOS, 6]])
+#: Tokens before masking, in which an </s> belongs to what it ends.
+UNMASKED = torch.tensor([[BOS, 5, 6, EOS, EOS, 7, EOS, 5, 9]])
+#: By kind of part, the lengths of those of both sequences.
+PARTS = {"document": ([4, 5], [5, 4]), "line": ([3, 1, 3, 2], [4, 1, 2, 2])}
 
 
-def separate(rows: Tensor, where: Pieces) -> Tensor:
-    """Return each piece as a sequence of its own, [N, T]."""
-    return pad_sequence([rows[sample, columns] for sample, columns in where], batch_first=True, padding_value=PAD)
+def pair(built: Callable[..., Any], within: str) -> tuple[Any, Any]:
+    """Return a model with --attend-within, and one with the same weights without it."""
+    (limited, _), (usual, _) = built("--attend-within", within), built()
+    return support.move(limited), support.move(usual)
 
 
-def assert_equal_apart(packed: Tensor, alone: Tensor, where: Pieces) -> None:
-    for row, (sample, columns) in zip(alone, where, strict=True):
-        torch.testing.assert_close(packed[sample, columns], row[: columns.stop - columns.start], rtol=1e-5, atol=1e-5)
+def of_lm(text: Path, *words: str) -> Any:
+    task = f"--task language_modeling --tokens-per-sample {masked_lm.LENGTH}".split()
+    return lm.built(text, *words, task=task)
 
 
-def pair(built: Callable[..., Any], within: str) -> tuple[Any, Any, Any]:
-    """Return a model with --attend-within, one with the same weights without it, and the task of the first."""
-    (limited, task), (usual, _) = built("--attend-within", within), built()
-    return support.move(limited), support.move(usual), task
+def check_apart(
+    limited: Callable[..., Tensor], usual: Callable[..., Tensor], lengths: list[int], *rows: Tensor
+) -> None:
+    """Check that `limited` gives for rows [1, T] what `usual` gives for their parts, and not for the whole."""
+    packed = limited(*rows)
+    alone = [usual(*parts) for parts in zip(*(row.split(lengths, 1) for row in rows), strict=True)]
+    torch.testing.assert_close(packed, torch.cat(alone, 1), rtol=1e-5, atol=1e-5)
+    assert not torch.allclose(packed, usual(*rows), atol=1e-3)
 
 
-# -- language models --------------------------------------------------------------------------------------
-
-TASKS = {
-    "none": f"--task language_modeling --tokens-per-sample {LENGTH}",
-    "complete": f"--task language_modeling --tokens-per-sample {LENGTH} --sample-break-mode complete",
-    "streams": f"--task posenc_lm_memory --tokens-per-sample {LENGTH} --mem-length 0",
-}
-
-
-def lm_batches(task: Any, kind: str) -> Sequence[dict[str, Any]]:
-    return lm.batches(task, size=3) if kind == "streams" else support.batches(task, "valid", size=8, longest=LENGTH)
-
-
-def log_probs(model: Any, **inputs: Any) -> Tensor:
-    probs: Tensor = model.get_normalized_probs(model(**inputs), log_probs=True)
-    return probs
-
-
-def lm_pieces(batch: dict[str, Any], within: str) -> Pieces:
-    """Return the pieces of the targets; an empty line is a target </s> after an input </s>."""
-    targets, inputs = batch["target"], batch["net_input"]["src_tokens"]
-    empty = targets.eq(EOS) & inputs.eq(EOS)
-    ends = targets.eq(EOS) if within == "line" else empty
-    marked = torch.where(targets.eq(PAD), PAD, ends.long() * EOS)
-    return pieces(marked, lambda row, column: row[column] == EOS)
-
-
-@pytest.mark.parametrize("within", WITHIN)
-@pytest.mark.parametrize("kind", TASKS)
-@pytest.mark.parametrize("encoding", ["learned", "sentence-restart"])
-def test_a_language_model_scores_documents_as_alone(text: Path, encoding: str, kind: str, within: str) -> None:
-    words = ["--pos-enc", encoding]
-    limited, usual, task = pair(lambda *more: lm.built(text, *words, *more, task=TASKS[kind].split()), within)
-    several = 0
-    for batch in lm_batches(task, kind):
-        inputs = batch["net_input"]["src_tokens"]
-        where = lm_pieces(batch, within)
-        packed = log_probs(limited, src_tokens=inputs)
-        assert_equal_apart(packed, log_probs(usual, src_tokens=separate(inputs, where)), where)
-        several += len(where) - len(inputs)
-        assert len(where) == len(inputs) or not torch.allclose(packed, log_probs(usual, src_tokens=inputs), atol=1e-3)
-    assert several > 1
-
-
-@pytest.mark.parametrize("within", WITHIN)
-def test_decoding_gives_what_the_whole_sequence_gives(text: Path, within: str) -> None:
-    model, _ = lm.built(text, "--pos-enc", "learned", "--attend-within", within, task=TASKS["none"].split())
-    support.move(model)
-    tokens, state = torch.tensor([[EOS, 5, 6, EOS, EOS, 7, 5, EOS, 6]]), {}  # type: ignore[var-annotated]
-    whole = log_probs(model, src_tokens=tokens)
-    for end in range(1, tokens.shape[1] + 1):
-        step = log_probs(model, src_tokens=tokens[:, :end], incremental_state=state)
+@pytest.mark.parametrize("within", PARTS)
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_a_language_model_scores_and_decodes_documents_as_alone(text: Path, encoding: str, within: str) -> None:
+    limited, usual = pair(lambda *more: of_lm(text, "--pos-enc", encoding, *more), within)
+    check_apart(lambda row: limited(row)[0], lambda row: usual(row)[0], PARTS[within][0], TEXT)
+    whole, state = limited(TEXT)[0], {}  # type: ignore[var-annotated]
+    for end in range(1, TEXT.shape[1] + 1):
+        step = limited(TEXT[:, :end], incremental_state=state)[0]
         torch.testing.assert_close(step[:, -1], whole[:, end - 1], rtol=1e-5, atol=1e-5)
 
 
 def test_a_memory_of_unknown_documents_is_refused(text: Path) -> None:
-    model, _ = lm.built(text, "--pos-enc", "rope", "--attend-within", "line", task=TASKS["none"].split())
+    model, _ = of_lm(text, "--pos-enc", "rope", "--attend-within", "line")
     with pytest.raises(ValueError, match="--attend-within line does not work with a memory"):
         model(torch.tensor([[EOS, 5]]), memory=SegmentMemory(4))
 
 
-# -- masked language models -------------------------------------------------------------------------------
+@pytest.mark.parametrize("within", PARTS)
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_a_masked_language_model_reads_documents_as_alone(text: Path, encoding: str, within: str) -> None:
+    """Masks may hide the ends of lines."""
+    limited, usual = pair(lambda *more: masked_lm.built(text, "--pos-enc", encoding, *more), within)
+    masked = UNMASKED.clone()
+    masked[0, [2, 3, 6]] = 10
 
+    def logits(model: Any) -> Callable[[Tensor, Tensor], Tensor]:
+        return lambda row, unmasked: model(row, unmasked_tokens=unmasked)[0]
 
-def break_mode(mode: str) -> list[str]:
-    return [mode if word == "complete" else word for word in masked_lm.TASK]
-
-
-@pytest.mark.parametrize("within", WITHIN)
-@pytest.mark.parametrize("mode", ["none", "complete"])
-@pytest.mark.parametrize("encoding", ["learned", "sentence-restart"])
-def test_a_masked_language_model_reads_documents_as_alone(text: Path, encoding: str, mode: str, within: str) -> None:
-    limited, usual, task = pair(
-        lambda *more: masked_lm.built(text, "--pos-enc", encoding, *more, task=break_mode(mode)), within
-    )
-
-    def ends(row: list[int], column: int) -> bool:
-        return row[column] == EOS and (within == "line" or row[column - 1] in (BOS, EOS))
-
-    several = 0
-    for batch in masked_lm.batches(task):
-        rows = [batch["net_input"][name] for name in ("src_tokens", "unmasked_tokens")]
-        where = pieces(rows[1], ends)
-        packed, _ = limited(rows[0], unmasked_tokens=rows[1])
-        alone, _ = usual(separate(rows[0], where), unmasked_tokens=separate(rows[1], where))
-        assert_equal_apart(packed, alone, where)
-        several += len(where) - len(rows[0])
-    assert several > 1
+    check_apart(logits(limited), logits(usual), PARTS[within][1], masked, UNMASKED)
 
 
 def test_features_see_the_whole_sequence(text: Path) -> None:
     """Tasks with heads classify pairs of sentences, in which two </s> follow each other."""
-    limited, usual, _ = pair(lambda *more: masked_lm.built(text, "--pos-enc", "learned", *more), "line")
-    tokens = torch.tensor([[BOS, 5, EOS, EOS, 6, 7, EOS]])
-    ours, theirs = (model(tokens, features_only=True)[0] for model in (limited, usual))
+    limited, usual = pair(lambda *more: masked_lm.built(text, "--pos-enc", "learned", *more), "line")
+    ours, theirs = (model(UNMASKED, features_only=True)[0] for model in (limited, usual))
     assert torch.equal(ours, theirs)
     with pytest.raises(ValueError, match="--attend-within line needs the tokens before masking"):
-        limited(tokens)
+        limited(UNMASKED)
 
 
 def test_a_trained_model_is_exported_with_a_warning(

@@ -6,13 +6,10 @@ import itertools
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
-import fairseq_cli.eval_lm
-import fairseq_cli.train
-import fairseq_cli.validate
 import pytest
 import torch
-from fairseq import options
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq.logging import progress_bar
 
@@ -61,8 +58,7 @@ def test_streams_go_on_where_they_ended() -> None:
     for worker, stream in itertools.product(range(2), range(2)):
         rows = [segments[segment * 2 + worker]["net_input"]["src_tokens"][stream] for segment in range(segments.count)]
         text = torch.cat(rows)
-        text = text[text.ne(1) & text.ne(2)]
-        assert text.diff().eq(1).all()
+        assert text[text.gt(2)].diff().eq(1).all()
 
 
 def test_a_corpus_shorter_than_its_streams_is_refused() -> None:
@@ -82,56 +78,30 @@ def whole(lines: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     every = ["--save-interval-updates", epoch + 3, "--max-epoch", 2, "--best-checkpoint-metric", "token_nll"]
     run = lm.train(lines, *XL, *every, "--valid-subset", "valid", "--save-dir", folder)
     assert len(run.losses) == 2 * epoch
+    assert run.losses[-1] < run.losses[0] - 0.5
     return folder, run
 
 
-def test_training_lowers_the_loss(whole: tuple[Path, support.Run]) -> None:
-    losses = whole[1].losses
-    assert losses[-1] < losses[0] - 0.5
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--batch-size", 2], r"--batch-size is 2, but the checkpoint was written with 4.*--reset-dataloader"),
-        (["--tokens-per-sample", 6, "--mem-length", 14], "--tokens-per-sample is 6, but"),
-        (["--mem-length", 6], "--mem-length is 6, but .* 12"),
-        (["--same-length"], "--same-length is 1, but the checkpoint was written with 0"),
-    ],
-)
-def test_other_streams_at_resume_are_refused(
-    whole: tuple[Path, support.Run], lines: Path, tmp_path: Path, more: list[Any], message: str
-) -> None:
+def test_other_streams_at_resume_are_refused(whole: tuple[Path, support.Run], lines: Path, tmp_path: Path) -> None:
     shutil.copy(next(whole[0].glob("checkpoint_2_*.pt")), tmp_path / "checkpoint_last.pt")
-    with pytest.raises(ValueError, match=message):
-        lm.train(lines, *XL, *more, "--max-epoch", 2, "--save-dir", tmp_path)
+    for more, message in (("--batch-size", "2, but .* written with 4.*--reset-d"), ("--mem-length", "2, but .* 12")):
+        with pytest.raises(ValueError, match=f"{more} is {message}"):
+            lm.train(lines, *XL, more, 2, "--max-epoch", 2, "--save-dir", tmp_path)
 
 
-def validated(lines: Path, path: Path, *more: Any, split: str = "valid") -> dict[str, float]:
+OPTIONS = ["--task", "posenc_lm_memory", "--batch-size", STREAMS, "--log-format", "none"]
+
+
+def validated(lines: Path, path: Path, *more: Any) -> dict[str, float]:
     """Return the statistics of fairseq-validate, rounded only by its meters."""
-    words = [lines, "--user-dir", support.PLUGIN, "--task", "posenc_lm_memory", "--path", path, "--cpu"]
-    words += ["--valid-subset", split, "--batch-size", STREAMS, "--log-format", "none", "--num-workers", 0, *more]
-    parser = options.get_validation_parser()
-    overrides = options.parse_args_and_arch(parser, [str(word) for word in words], suppress_defaults=True)
-    return printed(lambda: fairseq_cli.validate.main(support.parse(words, options.get_validation_parser), overrides))
+    with mock.patch.object(progress_bar.NoopProgressBar, "print") as shown:
+        support.evaluate("validate", lines, path, *OPTIONS, "--valid-subset", "valid", *more)
+    return {name: float(getattr(value, "avg", value)) for name, value in shown.call_args.args[0].items()}
 
 
-def printed(call: Any) -> dict[str, float]:
-    """Return what the progress bar prints at the end of a call."""
-    lines: list[Any] = []
-    keep = progress_bar.NoopProgressBar.print
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(progress_bar.NoopProgressBar, "print", lambda self, stats, **kw: lines.append(stats))
-        call()
-    assert progress_bar.NoopProgressBar.print is keep
-    return {name: float(getattr(value, "avg", value)) for name, value in lines[-1].items()}
-
-
-def scored(lines: Path, path: Path, *more: Any, split: str = "valid") -> dict[str, Any]:
+def scored(lines: Path, path: Path, *more: Any) -> dict[str, Any]:
     """Return the results of fairseq-eval-lm."""
-    words = [lines, "--user-dir", support.PLUGIN, "--task", "posenc_lm_memory", "--path", path, "--cpu"]
-    words += ["--gen-subset", split, "--batch-size", STREAMS, "--log-format", "none", "--num-workers", 0, *more]
-    results: dict[str, Any] = fairseq_cli.eval_lm.main(support.parse(words, options.get_eval_lm_parser))
+    results: dict[str, Any] = support.evaluate("eval_lm", lines, path, *OPTIONS, "--gen-subset", "valid", *more)[1]
     return results
 
 
@@ -177,19 +147,15 @@ def test_memory_of_evaluation_is_chosen_without_training_again(whole: tuple[Path
     results = [scored(lines, path, "--eval-mem-length", length) for length in (0, 4, 40)]
     assert len({float(result["loss"]) for result in results}) == 3
     assert len({result["tokens"] for result in results}) == 1
-    same = [*("--eval-mem-length", 40, "--eval-segment-length", 5, "--same-length")]
-    assert validated(lines, path, *same)["token_nll"] == pytest.approx(
-        scored(lines, path, *same)["token_nll"], abs=1e-6
-    )
+    same = ["--eval-mem-length", 40, "--eval-segment-length", 5, "--same-length"]
+    ours, theirs = (command(lines, path, *same)["token_nll"] for command in (validated, scored))
+    assert ours == pytest.approx(theirs, abs=1e-6)
 
 
 def test_validation_in_between_and_loaders_change_nothing(lines: Path, whole: tuple[Path, support.Run]) -> None:
     """Training has its own memory, which is empty at the start of an epoch; loaders keep the order."""
     plain = lm.train(lines, *XL, "--max-epoch", 2, "--num-workers", 1, "--data-buffer-size", 3)
     assert plain.losses == whole[1].losses
-
-
-# -- accumulation and workers -----------------------------------------------------------------------------
 
 
 def test_accumulation_reads_the_same_streams(lines: Path) -> None:
@@ -206,21 +172,21 @@ def test_accumulation_reads_the_same_streams(lines: Path) -> None:
 # -- what is refused --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ({"max_tokens": 100}, "--max-tokens"),
-        ({"max_sentences": None}, "--batch-size"),
-        ({"skip_remainder_batch": True}, "--skip-remainder-batch"),
-        ({"grouped_shuffling": True}, "--grouped-shuffling"),
-        ({"max_positions": 19}, "defined up to 19"),
-    ],
-)
-def test_what_would_break_the_streams_is_refused(lines: Path, flags: dict[str, Any], message: str) -> None:
+BREAKING: list[tuple[dict[str, Any], str]] = [
+    ({"max_tokens": 100}, "--max-tokens"),
+    ({"max_sentences": None}, "--batch-size"),
+    ({"skip_remainder_batch": True}, "--skip-remainder-batch"),
+    ({"grouped_shuffling": True}, "--grouped-shuffling"),
+    ({"max_positions": 19}, "defined up to 19"),
+]
+
+
+def test_what_would_break_the_streams_is_refused(lines: Path) -> None:
     _, task = lm.built(lines, *XL)
     task.load_dataset("valid")
-    with pytest.raises(ValueError, match=message):
-        task.get_batch_iterator(task.dataset("valid"), **{"max_sentences": 2, **flags})
+    for flags, message in BREAKING:
+        with pytest.raises(ValueError, match=message):
+            task.get_batch_iterator(task.dataset("valid"), **{"max_sentences": 2, **flags})
 
 
 def test_segments_out_of_order_are_refused(lines: Path) -> None:

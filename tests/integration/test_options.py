@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import logging
 import tomllib
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-import hydra
 import pytest
 from fairseq import tasks, utils
-from fairseq.dataclass import utils as dataclass_utils
 
 from fairseq_posenc.core.syntax import parse_options
 from fairseq_posenc.models import config
@@ -58,29 +55,15 @@ SPELLINGS = (
 )
 
 
-@pytest.mark.parametrize("kind", ["translation", "masked_lm", "lm"])
-def test_the_options_of_a_model_store_one_spelling(kind: str, data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("module", [support, masked_lm, lm], ids=["translation", "masked_lm", "lm"])
+def test_the_options_of_a_model_store_one_spelling(module: Any, corpora: dict[Any, Path]) -> None:
     """fairseq saves these options in each checkpoint."""
-    module: Any = {"translation": support, "masked_lm": masked_lm, "lm": lm}[kind]
-    folder = data if kind == "translation" else module.write_corpus(tmp_path / "data-bin")
-    (stored, model), *others = [built(module.command_line(folder, *flags)) for flags in SPELLINGS]
+    (stored, model), *others = [built(module.command_line(corpora[module], *flags)) for flags in SPELLINGS]
     assert (stored.pos_enc, stored.pos_enc_args) == ("m4", "clip=3,share=none")
     assert all("clip=3,share=none" in text for text in encodings(model))
     for other, same in others:
         assert (other.pos_enc, other.pos_enc_args) == (stored.pos_enc, stored.pos_enc_args)
         assert encodings(same) == encodings(model)
-
-
-def test_training_resumes_with_any_spelling(data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    save = ["--save-dir", tmp_path, "--no-epoch-checkpoints"]
-    spellings = [["shaw[clip=3]+t5"], ["shaw+t5", "--pos-enc-args", "shaw.clip=3"], ["shaw+t5[clip=3]"]]
-    with caplog.at_level(logging.WARNING):
-        for updates, spelling in enumerate(spellings, 1):
-            run = support.train(data, *save, "--max-update", updates, "--pos-enc", *spelling)
-            assert len(run.losses) == 1
-        assert "other settings" not in caplog.text
-        support.train(data, *save, "--max-update", 4, "--pos-enc", "shaw+t5[clip=3,t5.max_distance=64]")
-    assert "trained with other settings: --pos-enc-args is shaw.clip=3 in the checkpoint" in caplog.text
 
 
 @pytest.mark.parametrize("field", dataclasses.fields(config.PosEncConfig), ids=lambda field: field.name)
@@ -91,12 +74,10 @@ def test_a_checkpoint_may_be_older_than_an_option(data: Path, field: dataclasses
     assert str(tasks.setup_task(cfg.task).build_model(older).encoder.pos).startswith("sinusoidal(")
 
 
-@pytest.mark.parametrize("path", [None, "explicit", "compiled"])
-def test_the_path_reaches_every_self_attention(data: Path, path: str | None) -> None:
-    arguments = [] if path is None else ["--pos-enc-path", path]
-    model, _ = support.built(data, "--pos-enc", "t5", *arguments)
-    paths = {layer.self_attn.path for layer in (*model.encoder.layers, *model.decoder.layers)}
-    assert paths == {path or "auto"}
+def test_the_path_reaches_every_self_attention(data: Path) -> None:
+    for words, path in (([], "auto"), (["--pos-enc-path", "explicit"], "explicit")):
+        model, _ = support.built(data, "--pos-enc", "t5", *words)
+        assert {layer.self_attn.path for layer in (*model.encoder.layers, *model.decoder.layers)} == {path}
 
 
 # -- what presets give ------------------------------------------------------------------------------------
@@ -106,26 +87,6 @@ def test_the_path_reaches_every_self_attention(data: Path, path: str | None) -> 
 def parsed(arch: str, *arguments: str) -> Any:
     words = ["data", "--task", "translation", "--optimizer", "adam", "--max-tokens", "1", "--arch", arch, *arguments]
     return support.parse(words).model
-
-
-def test_the_tests_parse_a_command_line_as_fairseq_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tests cache what Hydra loads (`support.composed`)."""
-    words = ["--pos-enc", "shaw", "--pos-enc-args", "clip=3,values=false", "--max-epoch", 2, "--save-dir", "a b"]
-    words += ["--eval-bleu", "--eval-bleu-args", '{"beam": 2}', "--stop-time-hours", 1e-9, "--curriculum", 9]
-    ours = support.parse(support.command_line(Path("data"), *words))
-    monkeypatch.setattr(dataclass_utils, "compose", hydra.compose)
-    theirs = support.parse(support.command_line(Path("data"), *words))
-    assert ours == theirs
-    assert {type(ours[group]) for group in ours} == {type(theirs[group]) for group in theirs}
-
-
-def test_the_decoder_follows_the_encoder_unless_told_otherwise() -> None:
-    sizes = ["--encoder-embed-dim", "128", "--encoder-ffn-embed-dim", "64"]
-    nested = config.nested_config(parsed("posenc_transformer", *sizes))
-    assert (nested.decoder.embed_dim, nested.decoder.input_dim, nested.decoder.output_dim) == (128, 128, 128)
-    assert nested.decoder.ffn_embed_dim == 64
-    nested = config.nested_config(parsed("posenc_transformer_tiny", *sizes, "--decoder-embed-dim", "32"))
-    assert (nested.encoder.embed_dim, nested.decoder.embed_dim, nested.decoder.input_dim) == (128, 32, 32)
 
 
 @pytest.mark.parametrize(("words", "encoder", "decoder"), [(words, *both) for words, both in TABLE["presets"].items()])
@@ -168,6 +129,3 @@ def test_beyond_a_learned_table_the_flag_is_named(data: Path, flag: str, short: 
     assert dict(zip(("encoder", "decoder"), model.max_positions(), strict=True))[short] == 4
     with pytest.raises(ValueError, match=f"defined up to 4 positions, but there are .*: raise {flag}"):
         model(**inputs)
-    model, _ = support.built(data, "--pos-enc", "learned", "--pos-enc-args", "extend=repeat", flag, "4")
-    model(**inputs)
-    assert min(model.max_positions()) > 4

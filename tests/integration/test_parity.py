@@ -1,4 +1,4 @@
-"""Test that our models equal those of stock fairseq: their names, weights, batches and losses."""
+"""Test that our models equal those of stock fairseq, with an encoding in place of its positions."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from typing import Any
 
 import pytest
 import torch
+from fairseq.modules import LearnedPositionalEmbedding, MultiheadAttention, SinusoidalPositionalEmbedding
+
+from fairseq_posenc.models.attention import PosEncSelfAttention
 
 from . import lm, masked_lm, support
+from .cases import CASES, in_turn, position_flags
 from .support import PAD, STOCK, parameters
 
 SINUSOIDAL = ["--pos-enc", "sinusoidal", "--pos-enc-args", "freq=t2t,offset=2"]
 ADAPTIVE = (
     "--adaptive-softmax-cutoff 10,20 --adaptive-input --adaptive-input-cutoff 10,20 --tie-adaptive-weights".split()
 )
-
-
-@pytest.fixture(scope="module")
-def corpora(data: Path, lines: Path, text: Path) -> dict[Any, Path]:
-    return {support: data, lm: lines, masked_lm: text}
 
 
 @pytest.mark.parametrize(("module", "updates"), [(support, 50), (lm, 20)], ids=["translation", "language model"])
@@ -93,3 +92,21 @@ def test_learned_positions_are_those_of_stock_fairseq(kind: str, more: list[str]
         outputs = [(model, model(**batch["net_input"])) for model, batch in ((ours, mine), (theirs, stock))]
         probs = [model.get_normalized_probs(output, log_probs=True)[real] for model, output in outputs]
         torch.testing.assert_close(*probs, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", in_turn(CASES))
+def test_positions_live_in_self_attention_and_in_pos_only(data: Path, case: tuple[str, str | None]) -> None:
+    """Also, every parameter appears once and gets a gradient."""
+    model, task = support.built(data, *position_flags(*case))
+    own = (LearnedPositionalEmbedding, SinusoidalPositionalEmbedding)
+    assert not any(isinstance(module, own) for module in model.modules())
+    assert model.encoder.embed_positions is None
+    assert model.decoder.embed_positions is None
+    for layer in [*model.encoder.layers, *model.decoder.layers]:
+        assert type(layer.self_attn) is PosEncSelfAttention
+    assert all(type(layer.encoder_attn) is MultiheadAttention for layer in model.decoder.layers)
+    names = [key for key in model.state_dict() if ".pos." in key]
+    assert all(key.split(".")[2] in case[0].split("+") for key in names), names
+    batch = support.batches(task)[0]
+    model.train()(**batch["net_input"])[0].square().sum().backward()
+    assert not [key for key, parameter in model.named_parameters() if parameter.grad is None]

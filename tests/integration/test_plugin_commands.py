@@ -18,13 +18,10 @@ from . import support
 from .support import PLUGIN
 from .test_refused import TABLE
 
-PROGRAM = [sys.executable, "-m", "fairseq_posenc"]
 
-
-def test_list_prints_one_list_and_nothing_else() -> None:
-    *rows, several = json.loads(
-        support.run([*PROGRAM, "list", "--json", *names(), "m4[clip=64]+t5"], forked=True).stdout
-    )
+def test_list_prints_one_list_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--json", *names(), "m4[clip=64]+t5"]) == 0
+    *rows, several = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in rows] == names()
     assert {row["name"]: row["value"] for row in several["options"] if "value" in row} == {"m4.clip": "64"}
     for row in rows:
@@ -35,14 +32,12 @@ def test_list_prints_one_list_and_nothing_else() -> None:
     assert {option["name"] for option in shaw["options"]} >= {"clip", "share", "values"}
 
 
-def test_path_is_the_user_dir(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["path"]) == 0
-    assert capsys.readouterr().out == f"{PLUGIN}\n"
-
-
-def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"fairseq_posenc {fairseq_posenc.__version__}\n"
+@pytest.mark.parametrize(
+    ("word", "line"), [("path", f"{PLUGIN}"), ("--version", f"fairseq_posenc {fairseq_posenc.__version__}")]
+)
+def test_the_user_dir_and_the_version(word: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([word]) == 0
+    assert capsys.readouterr().out == f"{line}\n"
 
 
 def test_a_reader_that_has_seen_enough_ends_the_command_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,12 +72,6 @@ def test_help_imports_neither_torch_nor_fairseq() -> None:
     modules = support.run([sys.executable, "-c", code]).stdout.split()
     assert "argparse" in modules
     assert not {"torch", "fairseq", "numpy"} & set(modules)
-
-
-def test_without_a_command_it_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 2
-    shown = capsys.readouterr().err
-    assert all(f"  {command}" in shown for command in COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -18,10 +18,10 @@ TABLE: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("refus
 
 
 @pytest.fixture(scope="module")
-def corpora(data: Path, lines: Path, text: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[Any, Path]:
+def folders(corpora: dict[Any, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[Any, Path]:
     """Return the corpus of each module that builds models."""
     questions = support_questions.write_questions(tmp_path_factory.mktemp("questions") / "prepared")
-    return {support: data, lm: lines, masked_lm: text, support_questions: questions}
+    return {**corpora, support_questions: questions}
 
 
 #: By task: the module that builds its models, and other arguments of the builder.
@@ -38,10 +38,10 @@ BUILDERS: dict[str, tuple[Any, dict[str, Any]]] = {
 @pytest.mark.parametrize(
     ("task", "flags", "message"), [(task, *row) for task in BUILDERS for row in TABLE[task].items()]
 )
-def test_what_cannot_be_is_refused_with_its_flag(task: str, flags: str, message: str, corpora: dict[Any, Path]) -> None:
+def test_what_cannot_be_is_refused_with_its_flag(task: str, flags: str, message: str, folders: dict[Any, Path]) -> None:
     module, parts = BUILDERS[task]
     with pytest.raises(ValueError, match=message):
-        module.built(corpora[module], *flags.split(), **parts)
+        module.built(folders[module], *flags.split(), **parts)
 
 
 def test_every_refused_option_of_translation_is_in_the_table() -> None:

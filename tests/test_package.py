@@ -19,6 +19,7 @@ import setuptools
 
 import fairseq_posenc
 from fairseq_posenc.commands.doctor.machine import TESTED_PYTHONS
+from fairseq_posenc.commands.doctor.stack import TESTED_FAIRSEQ
 from fairseq_posenc.encodings import names
 
 ROOT = Path(__file__).parents[1]
@@ -52,13 +53,18 @@ def setup_arguments(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return arguments
 
 
-def test_the_version_stands_in_one_place(setup_arguments: dict[str, Any]) -> None:
+def test_the_versions_stand_in_one_place(setup_arguments: dict[str, Any]) -> None:
     cited = re.findall(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     assert [setup_arguments["version"], *cited] == [fairseq_posenc.__version__] * 2
-
-
-def names_of(requirements: list[str]) -> set[str]:
-    return {re.split(r"[^\w.-]", requirement)[0] for requirement in requirements}
+    assert f"fairseq-fixed=={TESTED_FAIRSEQ}" in setup_arguments["install_requires"]
+    assert f"[fairseq-fixed {TESTED_FAIRSEQ}](" in (ROOT / "README.md").read_text(encoding="utf-8")
+    tested = [f"{major}.{minor}" for major, minor in TESTED_PYTHONS]
+    checks = (ROOT / "recipes" / "lib" / "setup_checks.sh").read_text("utf-8")
+    assert f'TESTED_PYTHONS="{" ".join(tested)}"' in checks
+    prefix = "Programming Language :: Python :: "
+    classifiers = setup_arguments["classifiers"]
+    assert [text.removeprefix(prefix) for text in classifiers if text.startswith(prefix)] == tested
+    assert setup_arguments["python_requires"] == f">={min(tested)}"
 
 
 def imported_at_once(tree: ast.AST) -> Iterator[str]:
@@ -74,31 +80,15 @@ def imported_at_once(tree: ast.AST) -> Iterator[str]:
             yield from imported_at_once(node)
 
 
-def test_training_needs_no_packages_of_the_scores(setup_arguments: dict[str, Any]) -> None:
-    needed = names_of(setup_arguments["install_requires"])
-    assert needed == {"torch", "fairseq-fixed", "numpy", "safetensors", "tabulate"}
-    scores = names_of(setup_arguments["extras_require"]["scores"])
-    assert scores == {"sacrebleu", "scikit-learn", "scipy", "rapidfuzz"}
-    assert scores <= names_of(setup_arguments["extras_require"]["recipes"])
-    # fastBPE needs a compiler.
-    assert [name for name, packages in setup_arguments["extras_require"].items() if "fastBPE" in packages] == [
-        "fastbpe"
-    ]
+def test_the_package_imports_only_what_it_installs(setup_arguments: dict[str, Any]) -> None:
+    """Training needs no packages of the scores, and export-hf imports one file only if transformers is installed."""
+    needed = {re.split(r"[^\w.-]", requirement)[0] for requirement in setup_arguments["install_requires"]}
     of_fairseq = {"fairseq", "fairseq_cli", "omegaconf", "hydra"}
-    # export-hf imports this file only if transformers is installed.
     files = {*(ROOT / "fairseq_posenc").rglob("*.py")} - {ROOT / "fairseq_posenc" / "hub" / "transformers_models.py"}
     imported = {name for file in files for name in imported_at_once(ast.parse(file.read_text("utf-8")))}
     assert imported - sys.stdlib_module_names - needed - of_fairseq == set()
-
-
-def test_the_pythons_that_are_tested_are_the_same_everywhere(setup_arguments: dict[str, Any]) -> None:
-    tested = [f"{major}.{minor}" for major, minor in TESTED_PYTHONS]
-    checks = (ROOT / "recipes" / "lib" / "setup_checks.sh").read_text("utf-8")
-    assert f'TESTED_PYTHONS="{" ".join(tested)}"' in checks
-    prefix = "Programming Language :: Python :: "
-    classifiers = setup_arguments["classifiers"]
-    assert [text.removeprefix(prefix) for text in classifiers if text.startswith(prefix)] == tested
-    assert setup_arguments["python_requires"] == f">={min(tested)}"
+    extras = setup_arguments["extras_require"]
+    assert [name for name, packages in extras.items() if "fastBPE" in packages] == ["fastbpe"], "it needs a compiler"
 
 
 @pytest.mark.long

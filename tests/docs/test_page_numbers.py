@@ -1,4 +1,4 @@
-"""Test docs/choosing.md: its names are known, and its numbers are those of the papers or of tables on pages."""
+"""Test that numbers in README.md and docs/choosing.md are those of the papers or of tables on other pages."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ from pathlib import Path
 
 import blocks
 import pytest
-import quoting
 
-from fairseq_posenc.__main__ import COMMANDS
-from fairseq_posenc.commands.params import rows, split
-from fairseq_posenc.core.options import names as option_names
-from fairseq_posenc.encodings import get, names
-from fairseq_posenc.encodings.facts import at_base_size
+from fairseq_posenc.commands.params import rows
+from fairseq_posenc.encodings import names
 from fairseq_posenc.papers.reading import FOLDER, every, figures
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 HAND = blocks.by_hand(PAGES["choosing"])
 SUMMARY, EXPLANATION, _ = (part for part in re.split(r"^## .*\n", HAND, flags=re.M)[1:])
 CITATIONS = tomllib.loads((FOLDER / "citations.toml").read_text("utf-8"))
@@ -27,8 +24,9 @@ RECIPES = ("translation", "language-models", "masked-lm", "fine-tuning", "questi
 
 
 def numbers(text: str) -> set[str]:
-    """Return the numbers with a decimal point, except for names (SQuAD1.1) and sections."""
-    return set(re.findall(r"(?<![\w.])\d+\.\d+", re.sub(r"section \d+\.\d+|, 5\.3\)", "", text)))
+    """Return the numbers with a decimal point, except for names (SQuAD1.1), versions, parts of URLs and sections."""
+    plain = re.sub(r"section \d+\.\d+|, 5\.3\)|\]\(https[^)]*\)", "", text)
+    return set(re.findall(r"(?<![\w.])\d+\.\d+(?!\.?\d)", plain))
 
 
 def of_papers(*papers: str) -> set[str]:
@@ -51,28 +49,6 @@ def unfounded(table: str, pages: dict[str, str]) -> set[str]:
     return missing
 
 
-def unknown(text: str) -> list[str]:
-    """Return texts in backticks that are neither encodings nor options, choices, flags or commands."""
-    known = {option for name in names() for option in option_names(get(name).Options)}
-    known |= {*COMMANDS, "linear", "ntk", "yarn"}
-    labels = [label.removeprefix("python -m fairseq_posenc ") for label in re.findall(r"`([^`\n]+)`", text)]
-    others = (label for label in labels if not label.startswith("--pos-enc"))
-    return [label for label in others if re.split("[ =]", label)[0] not in known and not builds(label)]
-
-
-def builds(label: str) -> bool:
-    try:
-        at_base_size(*split(label))
-    except ValueError:
-        return False
-    return True
-
-
-def test_names_in_backticks_are_known() -> None:
-    assert unknown(HAND) == []
-    assert unknown("`shwa`, `m4[clop=3]`, `m2+m3`, `m4`, `m4[clip=3]`, `clip=3`") == ["shwa", "m4[clop=3]", "m2+m3"]
-
-
 def test_numbers_of_the_summary_occur_in_the_tables_of_the_linked_pages() -> None:
     assert len(numbers(SUMMARY)) > 50
     assert unfounded(SUMMARY, PAGES) == set()
@@ -93,10 +69,8 @@ def test_every_encoding_has_a_score() -> None:
     """In a table of a page, or in a paper."""
     text = "\n".join(PAGES[page] for page in (*RECIPES, "length-tasks"))
     labels = [label for cell in re.findall(r"^ *\| *`?([^`\n|]+?)`? +\|", text, re.M) for label in cell.split("/")]
-    labels += [figure.encoding for figure in every()]
-    labels += [
-        row["encoding"] for row in json.loads((ROOT / "docs" / "length-tasks.json").read_text("utf-8"))["results"]
-    ]
+    results = json.loads((ROOT / "docs" / "length-tasks.json").read_text("utf-8"))["results"]
+    labels += [*(figure.encoding for figure in every()), *(row["encoding"] for row in results)]
     kinds = {figure.conditions.get("segments") for figure in every()}
     labels += [name for kind, name in (("input", "segments-input"), ("head", "segments")) if kind in kinds]
     assert {*names()} <= {name for label in labels for name in label.partition("[")[0].split("+")}
@@ -109,14 +83,16 @@ def test_parameters_are_those_that_the_papers_print_or_derived() -> None:
     assert not {f"{row['count']:,}" for row in rows() if row["count"] >= 1000} & set(re.findall(r"[\d,]+\d", HAND))
 
 
-def test_what_a_page_does_not_have_cannot_be_quoted(tmp_path: Path) -> None:
-    (tmp_path / "page.md").write_text("The scores\nof a run:\n\n| encoding | F1 |\n|---|---|\n| m4[clip=8] | 1.5 |\n")
-    good = "page.md | The scores of a run | F1 | m4[clip=8]"
-    assert "| `m4[clip=8]`  |  1.5 |" in quoting.quote(good, tmp_path)
-    for wrong, message in {
-        good.replace("scores", "times"): "has no table after the words 'The times of a run'",
-        good.replace("F1", "EM"): "the table has no column 'EM'. Choose from: encoding, F1",
-        good.replace("=8", "=9"): r"the table has no row 'm4\[clip=9\]'",
-    }.items():
-        with pytest.raises(ValueError, match=message):
-            quoting.quote(wrong, tmp_path)
+def test_every_score_in_the_readme_occurs_on_the_page_of_its_source() -> None:
+    """Except two numbers that the text computes from the table: how far the means and the seeds of encodings differ."""
+    result = README.partition("## A result\n")[2].partition("\n## ")[0]
+    lines = re.findall(r"^\| `([^`[]+)[^`]*` +\| +([\d.]+), ([\d.]+) \| +([\d.]+) \|", result, re.MULTILINE)
+    scores = {name: [*map(float, own)] for name, *own in lines}
+    equal = [scores[name] for name in ("shaw", "diet-rel", "diet-abs", "t5")]
+    means = f"{max(mean for *_, mean in equal) - min(mean for *_, mean in equal):.1f}"
+    seeds = f"{max(abs(first - second) for first, second, _ in equal):.1f}"
+    assert f"(means within {means} BLEU, seeds within {seeds})" in result
+    assert len(numbers(result)) > 20
+    assert numbers(result) - {means, seeds} <= numbers(PAGES["translation"])
+    best = max(scores, key=lambda name: scores[name][-1])
+    assert f"`{best}` has the best mean" in " ".join(result.split())

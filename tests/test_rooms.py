@@ -49,7 +49,7 @@ def room(module: str) -> str:
 
 def test_every_file_imports_from_its_room_and_from_rooms_before_it() -> None:
     ours = imports(PACKAGE)
-    assert {room(name) for name in ours} == {*ROOMS}
+    assert {room(name) for name in ours} <= {*ROOMS}
     later = [
         f"{name} imports {other}"
         for name in ours.keys() - {PACKAGE.name}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_report import row, write_many, write_run
+from support_report import row, write_run
 
 from fairseq_posenc.commands import report
 
@@ -152,7 +152,3 @@ def test_names_are_not_cut_and_a_phone_does_not_scroll_sideways(opened: Open, sm
     for cells in ("tbody th", ".paper tbody th > span"):
         cut = f"[...document.querySelectorAll('{cells}')].filter((cell) => cell.scrollWidth > cell.clientWidth).length"
         assert page.evaluate(cut) == 0
-
-
-def test_fifty_runs_open(opened: Open, tmp_path: Path) -> None:
-    assert len(names(opened(write(tmp_path, write_many(tmp_path / "runs"))))) == 100

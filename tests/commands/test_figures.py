@@ -49,24 +49,6 @@ def draw(name: str, output: Path, *arguments: Any) -> list[dict[str, str]]:
 # -- models ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "model", "arguments"),
-    [
-        ("mean-attention", "masked", ["--columns", "8"]),
-        ("embedding-heat-map", "translation", []),
-        ("cosine", "masked", []),
-    ],
-)
-def test_figures_of_models(
-    name: str, model: str, arguments: list[str], checkpoints: dict[str, Path], tmp_path: Path
-) -> None:
-    rows = draw(name, tmp_path, "--checkpoint", checkpoints[model], *arguments)
-    assert rows
-    if name == "mean-attention":
-        by_query = [sum(float(row["weight"]) for row in rows if row["query"] == str(query)) for query in range(4)]
-        assert all(0 < total <= 1.0001 for total in by_query)
-
-
 @pytest.mark.parametrize(("model", "side"), [("memory", []), ("translation", DECODER)])
 def test_ranks_and_patterns_of_decoders(
     model: str, side: list[str], checkpoints: dict[str, Path], tmp_path: Path
@@ -84,6 +66,8 @@ def test_ranks_and_patterns_of_decoders(
 
 def test_a_side_is_chosen_and_may_have_no_position_part(checkpoints: dict[str, Path], tmp_path: Path) -> None:
     chosen = ["--checkpoint", checkpoints["translation"]]
+    assert draw("embedding-heat-map", tmp_path / "heat-map", *chosen)
+    assert draw("cosine", tmp_path / "cosine", "--checkpoint", checkpoints["masked"])
     rows = draw("mean-attention", tmp_path / "decoder", *chosen, "--columns", "3", *DECODER)
     assert all(float(row["weight"]) == 0 for row in rows if int(row["key"]) > int(row["query"]))
     rows = draw("rank", tmp_path / "encoder", *chosen, "--columns", "4")

@@ -34,7 +34,7 @@ from fairseq_posenc.core.quiet import warnings_only
 from fairseq_posenc.encodings import specs
 from tests.benchmarks import peers, steps
 from tests.benchmarks.peers import Peer
-from tests.benchmarks.results import Results
+from tests.benchmarks.results import Results, parsed, parser
 from tests.benchmarks.steps import Setting, Step
 
 #: Widths and heads of layers: BERT-base and a smaller one.
@@ -136,25 +136,16 @@ def slower_than_peers(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
-    about, _, examples = (__doc__ or "").partition("\n\n")
-    command = argparse.ArgumentParser(
-        description=about, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    command = parser(__doc__)
     add = command.add_argument
     add("--encodings", nargs="+", metavar="NAME", help="Encodings to measure, such as shaw or 'm4[clip=64]'.")
     add("--parts", nargs="+", choices=PARTS, default=["layer"], help="Parts to measure. Default: layer.")
-    add("--device", choices=tuple(SIZES), default="cpu", help="CPU (float32) or GPU (bfloat16).")
     add("--width", choices=tuple(WIDTHS), default="base", help="Size of the layers. Default: base.")
     add("--sizes", nargs="+", type=_size, metavar="NxB", help="Lengths and batches. Default: 128x16 512x4 on a CPU.")
     add("--modes", nargs="+", choices=("train", "infer"), default=["train", "infer"], help="Default: both.")
     add("--rounds", type=int, default=ROUNDS, metavar="N", help=f"Rounds of each measurement. Default: {ROUNDS}.")
     add("--quick", action="store_true", help="Measure only the layers with targets, within 11 minutes.")
-    add("--compile", type=int, metavar="N", help="Compile in N processes before anything is measured.")
-    add("--json", action="store_true", help="Print one JSON list of flat objects and nothing else.")
-    add("--output", type=Path, metavar="DIR", help="Folder for layers.jsonl and layers.md.")
-    args = command.parse_args(argv)
-    if args.device == "cuda" and not torch.cuda.is_available():
-        command.error("--device cuda: torch sees no GPU. Leave out the flag to measure on the CPU.")
+    args = parsed(command, argv)
     names = args.encodings or (FAMILIES if args.quick else dict.fromkeys([*specs(), *FAMILIES]))
     try:
         args.encodings = [steps.checked(name) for name in names]

@@ -1,7 +1,8 @@
-"""Store measurements as flat rows, one JSON object a line, and format them as a table."""
+"""Read the options of both benchmarks, and store measurements as flat rows and as a table."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -12,6 +13,26 @@ from typing import Any
 
 import torch
 from tabulate import tabulate
+
+
+def parser(about: str | None) -> argparse.ArgumentParser:
+    """Return a parser with the options of both benchmarks; the docstring `about` ends with examples."""
+    title, _, examples = (about or "").partition("\n\n")
+    form = argparse.RawDescriptionHelpFormatter
+    command = argparse.ArgumentParser(description=title, epilog=examples, formatter_class=form)
+    add = command.add_argument
+    add("--device", choices=("cpu", "cuda"), default="cpu", help="CPU (float32) or GPU (bfloat16).")
+    add("--compile", type=int, metavar="N", help="Compile in N processes before anything is measured.")
+    add("--json", action="store_true", help="Print one JSON list of flat objects and nothing else.")
+    add("--output", type=Path, metavar="DIR", help="Folder for the results.")
+    return command
+
+
+def parsed(command: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+    args = command.parse_args(argv)
+    if args.device == "cuda" and not torch.cuda.is_available():
+        command.error("--device cuda: torch sees no GPU. Leave out the flag to measure on the CPU.")
+    return args
 
 
 class Results:

@@ -1,4 +1,4 @@
-"""Test the measurement of layers: targets are enforced, results survive a kill, and bad arguments are refused."""
+"""Test the measurement of layers: targets are enforced, results survive a kill, and every part measures."""
 
 from __future__ import annotations
 
@@ -58,31 +58,6 @@ def test_a_stopped_run_goes_on(seconds: dict[str, float], tmp_path: Path, capsys
     assert "| shaw" in (tmp_path / "layers.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--encodings shw", "--encodings: .*shaw"),
-        ("--encodings m4[clip=64", "--encodings: 'm4.clip=64' is not an encoding"),
-        ("--sizes 0x4", "512x4"),
-        ("--device cuda", "torch sees no GPU"),
-    ],
-)
-def test_bad_arguments_are_refused(
-    words: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(SystemExit):
-        layers.main(words.split())
-    assert re.search(message, capsys.readouterr().err)
-
-
-def test_steps_are_timed_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    order: list[str] = []
-    monkeypatch.setattr(steps, "step_of", lambda label, _: lambda: order.append(label or "-"))
-    layers.timed([Work("a", SETTING)], 2, 2, 0.0)
-    assert "".join(order) == "-a" + "-a" + "a-", "each round begins with another step"
-
-
 def test_every_part_measures(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layers, "DECODING", (16, 1))
     monkeypatch.setattr(layers, "WIDTHS", {"base": (32, 2)})
@@ -99,12 +74,3 @@ def test_every_part_measures(capsys: pytest.CaptureFixture[str], monkeypatch: py
 def test_every_encoding_and_every_encoding_with_targets_has_a_step() -> None:
     for name in (*specs(), *layers.FAMILIES):
         assert steps.hooks(steps.checked(name)) is not None
-
-
-def test_a_layer_that_is_slower_than_another_package_s_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    peer = next(peer for peer in layers.peers.PEERS if peer.name == "hf-t5")
-    monkeypatch.setattr(layers.peers, "installed", lambda: [peer])
-    theirs = {**Work("t5", SETTING).row(), "encoding": str(peer), "ratio": 1.1, "spread": 0.01}
-    for ours, slower in ((1.12, 0), (1.3, 1)):
-        rows = [theirs, {**theirs, "encoding": "t5", "ratio": ours}]
-        assert len(list(layers.slower_than_peers(rows))) == slower

@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # because this fil
 
 import torch
 
-from tests.benchmarks.results import Results
+from tests.benchmarks.results import Results, parsed, parser
 from tests.benchmarks.steps import checked
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,21 +82,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
-    about, _, examples = (__doc__ or "").partition("\n\n")
-    command = argparse.ArgumentParser(
-        description=about, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    command = parser(__doc__)
     add = command.add_argument
-    add("--device", choices=("cpu", "cuda"), default="cpu", help="CPU (tiny models) or GPU (base models, bfloat16).")
     add("--tasks", nargs="+", choices=tuple(TASKS), default=list(TASKS), help="Kinds of models. Default: all.")
     add("--models", nargs="+", metavar="NAME", default=list(MODELS), help=f"Default: {' '.join(MODELS)}.")
     add("--updates", type=int, metavar="N", help="Updates of each model. Default: 90 on a GPU, 6 on a CPU.")
-    add("--compile", type=int, metavar="N", help="Compile in N processes before anything is measured.")
-    add("--json", action="store_true", help="Print one JSON list of flat objects and nothing else.")
-    add("--output", type=Path, metavar="DIR", help="Folder for models.jsonl and models.md.")
-    args = command.parse_args(argv)
-    if args.device == "cuda" and not torch.cuda.is_available():
-        command.error("--device cuda: torch sees no GPU. Leave out the flag to train tiny models on the CPU.")
+    args = parsed(command, argv)
     args.updates = args.updates or (90 if args.device == "cuda" else 6)
     try:
         args.models = [model if model == "stock" else checked(model, "--models") for model in args.models]

@@ -80,7 +80,6 @@ print(json.dumps(dataclasses.asdict(apex.probe())))
 @pytest.mark.parametrize(
     ("modules", "expected"),
     [
-        pytest.param({**NVIDIA, "fused_layer_norm_cuda.py": ""}, (True, True, ""), id="nvidia"),
         pytest.param(NVIDIA, (True, False, ""), id="no-kernel"),
         pytest.param({"apex/__init__.py": "", "apex/forms.py": ""}, (False, False, ""), id="pypi"),
         pytest.param({"apex/__init__.py": "raise RuntimeError('x')\n"}, (False, False, "RuntimeError: x"), id="raises"),

@@ -1,4 +1,4 @@
-"""Test that the names on pages exist: encodings and options here, and names and messages of other packages."""
+"""Test that the names on pages exist: encodings and options here, and names of other packages."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ from fairseq_posenc.encodings import get, names
 from fairseq_posenc.encodings.facts import at_base_size
 
 DOCS = Path(fairseq_posenc.__file__).parents[1] / "docs"
-COMING_FROM, CHOOSING, TROUBLESHOOTING = (
-    (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("coming-from", "choosing", "troubleshooting")
-)
+COMING_FROM, CHOOSING = ((DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("coming-from", "choosing"))
 PACKAGES = {"fairseq": "fairseq", "transformers": "transformers", "x-transformers": "x_transformers"}
 OPTIONS = {option for name in names() for option in option_names(get(name).Options)}
 #: Other words of ours in backticks: choices, commands and flags of models.
@@ -62,18 +60,14 @@ def rows(library: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
 
 
-def source(library: str, file: str) -> str:
-    (folder,) = find_spec(PACKAGES[library]).submodule_search_locations  # type: ignore[union-attr]
-    return (Path(folder) / file).read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("library", PACKAGES)
 def test_names_of_other_libraries_exist_in_their_files(library: str) -> None:
     pytest.importorskip(PACKAGES[library])
     assert len(rows(library)) > 5
+    (folder,) = find_spec(PACKAGES[library]).submodule_search_locations  # type: ignore[union-attr]
     for theirs, _, file in rows(library):
         wanted = [name.partition("=")[0] for name in codes(theirs) if not name.startswith("--")]
-        text = source(library, codes(file)[0])
+        text = (Path(folder) / codes(file)[0]).read_text(encoding="utf-8")
         assert [name for name in wanted if not re.search(rf"\b{name}\b", text)] == []
 
 
@@ -91,18 +85,3 @@ def test_encodings_in_commands_exist() -> None:
     given = {spec for values in re.findall(r"--pos-enc '([^']+)'", pages) for spec in re.split(r",(?![^[]*\])", values)}
     assert len(given) > 15
     assert [spec for spec in given if not builds(spec)] == []
-
-
-@pytest.mark.parametrize(
-    ("message", "file"),
-    [
-        ("KeyError: \"'_name'\"", "models/__init__.py"),
-        ("ModuleNotFoundError: No module named 'torch'", "utils.py"),
-        ("samples have invalid sizes and will be skipped", "tasks/fairseq_task.py"),
-        ("the BLEU score is computed on BPE tokens", "../fairseq_cli/generate.py"),
-    ],
-)
-def test_fairseq_has_the_messages_that_are_explained(message: str, file: str) -> None:
-    assert f"### `{message}" in TROUBLESHOOTING
-    named = message.partition("'")[2].strip("'\"") if "Error:" in message else message
-    assert named in source("fairseq", file)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from pathlib import Path
@@ -11,8 +10,7 @@ import blocks
 import pytest
 
 from fairseq_posenc.commands.params import rows
-from fairseq_posenc.encodings import names
-from fairseq_posenc.papers.reading import FOLDER, every, figures
+from fairseq_posenc.papers.reading import FOLDER, figures
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
@@ -63,17 +61,6 @@ def test_numbers_about_the_papers_are_printed_in_one_of_them(page: str) -> None:
     papers = "".join(re.findall(r"^## What the .* reports?\n(.*?)^## ", PAGES[page], re.M | re.S))
     text = " ".join(re.sub(r"\]\([^)]*\)", "", EXPLANATION if page == "choosing" else papers).split())
     assert numbers(text) <= of_papers(*CITATIONS) | {"54.9", "57.4"}
-
-
-def test_every_encoding_has_a_score() -> None:
-    """In a table of a page, or in a paper."""
-    text = "\n".join(PAGES[page] for page in (*RECIPES, "length-tasks"))
-    labels = [label for cell in re.findall(r"^ *\| *`?([^`\n|]+?)`? +\|", text, re.M) for label in cell.split("/")]
-    results = json.loads((ROOT / "docs" / "length-tasks.json").read_text("utf-8"))["results"]
-    labels += [*(figure.encoding for figure in every()), *(row["encoding"] for row in results)]
-    kinds = {figure.conditions.get("segments") for figure in every()}
-    labels += [name for kind, name in (("input", "segments-input"), ("head", "segments")) if kind in kinds]
-    assert {*names()} <= {name for label in labels for name in label.partition("[")[0].split("+")}
 
 
 def test_parameters_are_those_that_the_papers_print_or_derived() -> None:

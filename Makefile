@@ -19,7 +19,7 @@ COMPLETE := export POSENC_REQUIRE_ORACLES=1;
 # are often the slowest, do not run last.
 PYTEST := python -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder --durations 10
 # Tests that a change most likely breaks: imports between rooms, kernels, encodings and their main laws, presets, options.
-CHECKED = tests/test_rooms.py tests/test_positions.py tests/test_readme.py tests/ops tests/encodings tests/attention \
+CHECKED = tests/test_rooms.py tests/test_positions.py tests/docs/test_generated.py tests/ops tests/encodings tests/attention \
   $(addprefix tests/laws/test_,reference.py causality.py undeclared.py count.py) \
   tests/compat/test_literals.py tests/recipes/lib/test_results.py
 # All shell scripts, including those that are not committed yet.

@@ -77,7 +77,6 @@ def main() -> None:
     """Test the changes of all folders, and print the survivors and the share of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("code", nargs="*", metavar="FOLDER", help=f"Folders of code (default: {', '.join(TESTS)}).")
-    parser.add_argument("--changes", type=int, default=CHANGES, metavar="N", help="Number of changes in all.")
     options = parser.parse_args()
     if unknown := set(options.code) - TESTS.keys():
         parser.error(f"{', '.join(sorted(unknown))}: no tests are listed. Choose from {', '.join(TESTS)}.")
@@ -86,7 +85,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as copy:  # a change that an interrupted run has left is not copied back
             unwanted = shutil.ignore_patterns(".git", ".venv*", "results", "__pycache__")
             shutil.copytree(ROOT, copy, ignore=unwanted, dirs_exist_ok=True)
-            session = session_of(code, -(-options.changes // len(folders)), Path(copy))
+            session = session_of(code, -(-CHANGES // len(TESTS)), Path(copy))
         run("cr-report", "--surviving-only", "--show-diff", session, folder=ROOT)
         run("cr-rate", session, folder=ROOT)
 

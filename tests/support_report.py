@@ -39,16 +39,3 @@ def log(updates: int) -> str:
             valid = {"valid_loss": f"{5.2 + 30 / update:.3f}", "valid_num_updates": str(update)}
             lines.append(f"2026-01-01 | INFO | valid | {json.dumps(valid)}")
     return "\n".join(lines) + "\n"
-
-
-def write_many(folder: Path, count: int = 50) -> list[Path]:
-    """Write runs of two encodings each, with losses of 2,000 updates."""
-    names = ("shaw", "t5[share=none]", "rope", "m4", "none", "learned", "alibi")
-    return [
-        write_run(
-            folder / f"run{number:02}",
-            [row(names[number % 7], 20 + number / 10), row(names[(number + 1) % 7], 21 + number / 7, minutes=number)],
-            {names[number % 7].replace("[", ".").replace("]", ""): 2000},
-        )
-        for number in range(count)
-    ]

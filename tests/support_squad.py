@@ -12,14 +12,12 @@ from typing import Any
 from unittest import mock
 
 import prepare_spans
-import torch
 from integration import support
+from support_tokenizers import random_checkpoint
 
 from fairseq_posenc.data.words import MASK
-from fairseq_posenc.hub import LanguageModel, ModelConfig
-from fairseq_posenc.hub.checkpoint import save
-from fairseq_posenc.hub.convert import Report
-from fairseq_posenc.hub.ids import SPECIALS, Pretrained
+from fairseq_posenc.hub import ModelConfig
+from fairseq_posenc.hub.ids import SPECIALS
 
 LETTERS = "bcdefghijklmnop"  # no "a", because it is an article
 WORDS = ["what", "?", "(", ")", *LETTERS]
@@ -61,10 +59,7 @@ def checkpoint(
 ) -> Path:
     """Write the checkpoint of a random model, with its dict.txt."""
     config = ModelConfig(layers, dim, 2 * dim, 2, LENGTH, len(WORDS) + 5, pos_enc, mask=len(WORDS) + 4)
-    torch.manual_seed(1)
-    tensors = {name: tensor for name, tensor in LanguageModel(config).state_dict().items() if name != "lm_head.weight"}
-    save(Pretrained(config, tensors, [*SPECIALS, *WORDS, MASK]), Report(), folder, folder)
-    return folder / "checkpoint.pt"
+    return random_checkpoint(config, [*SPECIALS, *WORDS, MASK], folder)
 
 
 def prepared(output: Path, *words: object) -> Path:

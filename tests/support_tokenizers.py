@@ -89,6 +89,10 @@ def checkpoint(pieces: list[str], folder: Path, *, causal: bool = False, **more:
     vocabulary = [*SPECIALS, *pieces, *([] if causal else [MASK])]
     more |= {"layernorm_embedding": False} if causal else {"mask": len(vocabulary) - 1}
     config = ModelConfig(1, 8, 8, 2, 32, len(vocabulary), causal=causal, **more)
+    return random_checkpoint(config, vocabulary, folder)
+
+
+def random_checkpoint(config: ModelConfig, vocabulary: list[str], folder: Path) -> Path:
     torch.manual_seed(1)
     tensors = {name: tensor for name, tensor in LanguageModel(config).state_dict().items() if name != "lm_head.weight"}
     save(Pretrained(config, tensors, vocabulary), Report(), folder, folder)

@@ -20,7 +20,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from multiprocessing import get_context, set_start_method
 from multiprocessing.connection import Connection, Listener
-from multiprocessing.reduction import DupFd, recv_handle
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,31 +29,19 @@ FORKS.set_forkserver_preload(
     ["torch", "fairseq", "sacrebleu", "scipy.stats", "matplotlib.pyplot", "sentencepiece", *CLIS]
 )
 PROGRAMS = ["train", "generate", "interactive", "validate", "preprocess"]
-#: A program of `shell`, which asks for a fork that gets its files.
+APPEND = os.O_WRONLY | os.O_APPEND
+#: A program of `shell`, which asks for a fork and prints what it has printed.
 PROGRAM = """\
 #!{python} -P
 import os, sys
 from multiprocessing.connection import Client
-from multiprocessing.reduction import send_handle
 with Client({address!r}) as tests:
-    tests.send(([{program!r}, *sys.argv[1:]], os.getcwd(), dict(os.environ)))
-    for number in range(3):
-        send_handle(tests, number, None)
-    sys.exit(tests.recv())
+    tests.send(([{program!r}, *sys.argv[1:]], os.getcwd(), dict(os.environ), sys.stdin.read()))
+    status, out, error = tests.recv()
+sys.stdout.write(out)
+sys.stderr.write(error)
+sys.exit(status)
 """
-
-
-class File:
-    """Hand an open file to a fork."""
-
-    def __init__(self, file: IO[Any] | int) -> None:
-        self.number = file if isinstance(file, int) else file.fileno()
-
-    def __getstate__(self) -> Any:
-        return DupFd(self.number)
-
-    def __setstate__(self, handed: Any) -> None:
-        self.number = handed.detach()
 
 
 @functools.cache
@@ -65,10 +52,10 @@ def path_of_python() -> list[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
-def execute(words: list[str], folder: str, environment: dict[str, str], path: list[str], files: list[File]) -> None:
+def execute(words: list[str], folder: str, environment: dict[str, str], path: list[str], files: list[str]) -> None:
     """Run `-m MODULE ARGUMENTS` or `SCRIPT ARGUMENTS` in a fork, as Python would."""
-    for number, file in enumerate(files):
-        os.dup2(file.number, number)
+    for number, (file, flags) in enumerate(zip(files, (os.O_RDONLY, APPEND, APPEND), strict=True)):
+        os.dup2(os.open(file, flags), number)
     sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115  multiprocessing has closed it
     for module in [name for name in sys.modules if name.startswith("fairseq_cli")]:
         del sys.modules[module]  # because these modules set up logging when they are imported
@@ -98,16 +85,15 @@ class Fork:
         *,
         cwd: Path | str | None = None,
         env: Mapping[str, str] | None = None,
-        stdin: IO[Any] | int = subprocess.DEVNULL,
-        stdout: IO[Any] | int = subprocess.DEVNULL,
-        stderr: IO[Any] | int = subprocess.DEVNULL,
+        stdin: IO[str] | None = None,
+        stdout: IO[str] | None = None,
+        stderr: IO[str] | None = None,
     ) -> None:
         words = [*command[1:]] if command[0] == sys.executable else [*command]
-        with open(os.devnull, "r+b") as nothing:
-            files = [File(nothing if file == subprocess.DEVNULL else file) for file in (stdin, stdout, stderr)]
-            arguments = (words, str(cwd or Path.cwd()), dict(env or os.environ), path_of_python(), files)
-            self.process = FORKS.Process(target=execute, args=arguments)
-            self.process.start()
+        files = [file.name if file else os.devnull for file in (stdin, stdout, stderr)]  # the fork opens them again
+        arguments = (words, str(cwd or Path.cwd()), dict(env or os.environ), path_of_python(), files)
+        self.process = FORKS.Process(target=execute, args=arguments)
+        self.process.start()
 
     @property
     def returncode(self) -> int | None:
@@ -129,9 +115,9 @@ def run(
     """Run a command of Python to its end and return its output, as `subprocess.run` does."""
     words = [str(word) for word in command]
     with contextlib.ExitStack() as files:
-        given, out, err = (files.enter_context(tempfile.TemporaryFile("w+")) for _ in range(3))
+        given, out, err = (files.enter_context(tempfile.NamedTemporaryFile("w+")) for _ in range(3))
         given.write(input)
-        given.seek(0)
+        given.flush()
         process = Fork(words, stdin=given, stdout=out, stderr=err, **options)
         try:
             status = process.wait(timeout)
@@ -169,13 +155,8 @@ def _listen(listener: Listener) -> None:
 
 
 def _answer(program: Connection) -> None:
-    """Run the command of a program of `shell` in a fork, and tell the program its exit status."""
+    """Run the command of a program of `shell` in a fork, and tell the program its exit status and output."""
     with program:
-        words, folder, environment = program.recv()
-        files = [recv_handle(program) for _ in range(3)]
-        process = Fork(
-            words, cwd=folder, env=environment, **dict(zip(("stdin", "stdout", "stderr"), files, strict=True))
-        )
-        for file in files:
-            os.close(file)
-        program.send(process.wait())
+        words, folder, environment, given = program.recv()
+        ended = run(words, input=given, cwd=folder, env=environment)
+        program.send((ended.returncode, ended.stdout, ended.stderr))

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_posenc.__main__ import COMMANDS
 from fairseq_posenc.commands.doctor import imported
 from fairseq_posenc.commands.doctor.imported import Imported
 
@@ -25,9 +24,12 @@ ROOT = Path(__file__).parents[1]
 NAME = "fairseq_posenc"
 FOLDERS = ("parent", "clone", "elsewhere")
 
-#: Code that an editable installation runs when Python starts: that of setuptools, and that of setup.py.
-INSTALLATIONS = {
-    "finder": """
+#: What an editable installation of setuptools does when Python starts, and `python -m fairseq_posenc` in a folder.
+PROGRAM = """
+import os, runpy, sys
+from importlib.machinery import PathFinder
+from importlib.util import spec_from_file_location
+clone, folder, *sys.argv[1:] = sys.argv[1:]
 class Finder:
     @classmethod
     def find_spec(cls, name, path=None, target=None):
@@ -36,16 +38,6 @@ class Finder:
         if name.startswith("fairseq_posenc.") and name.count(".") == 1:
             return PathFinder.find_spec(name, [f"{clone}/fairseq_posenc"])
 sys.meta_path.append(Finder)
-""",
-    "path": "sys.path.append(clone)",
-}
-PROGRAM = """
-import os, runpy, sys
-from importlib.machinery import PathFinder
-from importlib.util import spec_from_file_location
-clone, folder, *sys.argv[1:] = sys.argv[1:]
-{installation}
-{before}
 os.chdir(folder)
 runpy.run_module("fairseq_posenc", run_name="__main__", alter_sys=True)
 """
@@ -67,12 +59,9 @@ def folders(tmp_path: Path) -> dict[str, Path]:
     return folders
 
 
-def run(
-    installation: str, folders: dict[str, Path], folder: str, *arguments: str, before: str = ""
-) -> subprocess.CompletedProcess[str]:
-    """Run `python -m fairseq_posenc` as after an installation, but without site-packages, so without torch."""
-    program = PROGRAM.format(installation=INSTALLATIONS[installation], before=before)
-    command = [sys.executable, "-S", "-c", program, str(folders["clone"]), str(folders[folder]), *arguments]
+def run(folders: dict[str, Path], folder: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the program without site-packages, so without torch."""
+    command = [sys.executable, "-S", "-c", PROGRAM, str(folders["clone"]), str(folders[folder]), *arguments]
     return subprocess.run(command, env=clean(), capture_output=True, text=True, check=False)
 
 
@@ -87,69 +76,29 @@ def import_check(finished: subprocess.CompletedProcess[str]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-@pytest.mark.parametrize("installation", INSTALLATIONS)
 def test_the_path_is_that_of_the_package_and_doctor_fails_if_the_clone_is_imported(
-    installation: str, folder: str, folders: dict[str, Path]
+    folder: str, folders: dict[str, Path]
 ) -> None:
-    assert run(installation, folders, folder, "path").stdout == f"{ROOT / NAME}\n"
-    finished = run(installation, folders, folder, "doctor", "--json")
-    check = import_check(finished)
-    assert (check["status"] == "fail") == ((installation, folder) == ("finder", "parent")), check
-    if check["status"] == "fail":
-        assert finished.returncode == 1
-        assert f"gives a folder without its code ({folders['clone']})" in check["found"]
-        assert check["mend"].startswith("run make setup")
-        assert "doctor" in run(installation, folders, folder, "--help").stdout
+    assert run(folders, folder, "path").stdout == f"{ROOT / NAME}\n"
+    check = import_check(run(folders, folder, "doctor", "--json"))
+    assert (check["status"] == "fail") == (folder == "parent"), check
+    problem = f"import fairseq_posenc gives a folder without its code ({folders['clone']})"
+    assert (problem in check["found"]) == (folder == "parent")
 
 
-def test_doctor_checks_the_current_folder_although_it_runs_from_the_package(folders: dict[str, Path]) -> None:
-    before = f"os.chdir({str(folders['elsewhere'])!r}); import fairseq_posenc"
-    check = import_check(run("finder", folders, "parent", "doctor", "--json", before=before))
-    assert check["status"] == "fail"
-    assert (
-        f"in {folders['parent']}, import fairseq_posenc gives a folder without its code ({folders['clone']})"
-        in check["found"]
-    )
-
-
-@pytest.mark.parametrize("command", sorted({*COMMANDS} - {"doctor", "path"}))
-def test_commands_refuse_in_one_line(command: str, folders: dict[str, Path]) -> None:
-    finished = run("finder", folders, "parent", command, "--pos-enc", "shaw")
+def test_commands_refuse_in_one_line(folders: dict[str, Path]) -> None:
+    finished = run(folders, "parent", "params", "shaw")
     assert (finished.returncode, finished.stdout) == (1, "")
     [line] = finished.stderr.splitlines()
-    problem = f"import fairseq_posenc gives a folder without its code ({folders['clone']})"
-    assert line.startswith(f"error: in {folders['parent']}, {problem}")
+    assert line.startswith(f"error: in {folders['parent']}, import fairseq_posenc gives a folder without its code")
     assert "python -m fairseq_posenc doctor" in line
 
 
-def test_the_import_of_this_process_is_the_package() -> None:
+def test_another_copy_is_not_the_package() -> None:
     assert imported.refusal() == ""
     assert imported.in_this_process().problem(ROOT / NAME) == ""
-
-
-@pytest.mark.parametrize(
-    ("wrong", "says", "mend"),
-    [
-        (Imported(), "gives nothing", "to install the package again"),
-        (
-            Imported(None, ["/somewhere/fairseq_posenc"]),
-            "gives a folder without its code (/somewhere/fairseq_posenc)",
-            "to install the package again",
-        ),
-        (Imported("/other/fairseq_posenc/__init__.py"), "gives another copy (/other/fairseq_posenc)", "pip uninstall"),
-    ],
-    ids=["nothing", "namespace", "copy"],
-)
-@pytest.mark.parametrize("where", ["here", "process"])
-def test_what_is_imported_must_be_the_package(wrong: Imported, says: str, mend: str, where: str) -> None:
-    running = Path("/clone/fairseq_posenc")
-    right = Imported("/clone/fairseq_posenc/__init__.py", ["/clone/fairseq_posenc"])
-    both = {"here": right, "process": right}
-    assert imported.check_import(running, folder="/f", **both).status == "ok"
-    check = imported.check_import(running, folder="/f", **{**both, where: wrong})
-    assert check.status == "fail"
-    assert says in check.found
-    assert mend in check.mend
+    copy = Imported("/other/fairseq_posenc/__init__.py", ["/other/fairseq_posenc"])
+    assert copy.problem(ROOT / NAME) == "another copy (/other/fairseq_posenc)"
 
 
 # -- installed by pip -------------------------------------------------------------------------------------
@@ -184,29 +133,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
     install = [str(python), "-m", "pip", "install", *offline, "--editable", str(folders["clone"])]
     tools = clean(PYTHONPATH=sysconfig.get_path("purelib"), PIP_CONFIG_FILE=os.devnull)
     subprocess.run(install, env=tools, check=True, capture_output=True)
+    # Append the packages of this environment. Their .pth files have no effect there.
+    site = next((top / "env" / "lib").glob("python*")) / "site-packages"
+    (site / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return python, folders
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_an_editable_installation_is_found_from_everywhere(
-    folder: str, installed: tuple[Path, dict[str, Path]], tmp_path: Path
-) -> None:
-    """A program, a worker that it spawns and `python -m` all import the package."""
-    python, folders = installed
-    package = folders["clone"] / NAME
-
-    def output(*command: str | Path) -> str:
-        return subprocess.run(
-            [python, *command], env=clean(), cwd=folders[folder], capture_output=True, text=True, check=True
-        ).stdout
-
-    script = tmp_path / "spawned.py"
-    script.write_text(SPAWNED)
-    assert output(script) == f"{package / '__init__.py'}\n"
-    assert output("-c", f"import {NAME}; print({NAME}.load.__name__)") == "load\n"
-    assert output("-m", NAME, "path") == f"{package}\n"
-    assert output(python.with_name("fairseq-posenc"), "path") == f"{package}\n"
 
 
 #: One update of fairseq's task of invented pairs, with a worker that loads them.
@@ -218,24 +148,29 @@ TRAINING = (
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("folder", "user_dir"),
-    [("parent", NAME), ("parent", f"{NAME}/{NAME}"), ("clone", NAME), *((folder, None) for folder in FOLDERS)],
+    ("folder", "user_dirs"),
+    [("parent", [NAME, f"{NAME}/{NAME}"]), ("clone", [NAME]), ("elsewhere", [])],
 )
-def test_fairseq_finds_an_editable_installation_from_everywhere(
-    folder: str, user_dir: str | None, installed: tuple[Path, dict[str, Path]]
+def test_an_editable_installation_is_found_from_everywhere(
+    folder: str, user_dirs: list[str], installed: tuple[Path, dict[str, Path]], tmp_path: Path
 ) -> None:
-    """`user_dir` None stands for the output of `python -m fairseq_posenc path`."""
+    """A program, a worker that it spawns, `python -m`, doctor and fairseq-train all import the package."""
     python, folders = installed
-    site = next((python.parents[1] / "lib").glob("python*")) / "site-packages"
-    # Append the packages of this environment. Their .pth files have no effect there.
-    (site / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    package = folders["clone"] / NAME
 
-    def run_here(*command: str) -> subprocess.CompletedProcess[str]:
-        whole = [python, "-m", *command]
-        return subprocess.run(whole, env=clean(), cwd=folders[folder], capture_output=True, text=True)
+    def output(*command: str | Path) -> str:
+        whole = [python, *command]
+        ran = subprocess.run(whole, env=clean(), cwd=folders[folder], capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr[-2000:]
+        return ran.stdout
 
-    user_dir = user_dir or run_here(NAME, "path").stdout.strip()
-    trained = run_here("fairseq_cli.train", "--user-dir", user_dir, *TRAINING)
-    assert trained.returncode == 0, trained.stderr[-2000:]
-    assert "done training" in trained.stdout + trained.stderr
-    assert import_check(run_here(NAME, "doctor", "--json"))["status"] == "ok"
+    script = tmp_path / "spawned.py"
+    script.write_text(SPAWNED)
+    assert output(script) == f"{package / '__init__.py'}\n"
+    assert output("-m", NAME, "path") == f"{package}\n"
+    assert output(python.with_name("fairseq-posenc"), "path") == f"{package}\n"
+    for user_dir in (*user_dirs, str(package)):
+        output("-m", "fairseq_cli.train", "--user-dir", user_dir, *TRAINING)
+    doctor = [python, "-m", NAME, "doctor", "--json"]
+    checks = subprocess.run(doctor, env=clean(), cwd=folders[folder], capture_output=True, text=True)
+    assert import_check(checks)["status"] == "ok"

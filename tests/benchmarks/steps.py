@@ -1,9 +1,8 @@
 """Build the steps that layers.py times: a layer in training or inference, a decoding step, and the attention core.
 
-The baseline is the same layer without positions, on torch's fused kernel. The layers have no dropout unless it is
-asked for. A training step is a forward pass, and a backward pass to the input and all parameters. It has no optimizer,
-because an encoding hardly changes the time of an optimizer. Each forward pass computes the positions of the tokens, as
-in a model.
+The baseline is the same layer without positions, on torch's fused kernel. A training step is a forward pass, and a
+backward pass to the input and all parameters, without dropout. It has no optimizer, because an encoding hardly changes
+the time of an optimizer. Each forward pass computes the positions of the tokens, as in a model.
 
 Legend: B batch size, n tokens, h heads, D head width, d width.
 """
@@ -23,59 +22,38 @@ from fairseq_posenc.encodings import StackShape, build
 from fairseq_posenc.encodings.building import parse
 from fairseq_posenc.encodings.facts import on_meta
 from fairseq_posenc.ops.content import dot_products, of_values
-from fairseq_posenc.positions import Positions, restart_ids
+from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
-from .clock import Step
-
-BOS, PAD, EOS, VOCABULARY = 0, 1, 2, 30_522
+Step = Callable[[], object]
+BOS, EOS, VOCABULARY = 0, 2, 30_522
 #: Tokens of one timed decoding step. Each makes the cache longer, so that no shape repeats.
 TOKENS = 8
 
 
-@dataclass(frozen=True)
-class Subject:
-    """Hold an encoding with its options, written as `m4` or `m4[clip=64]`."""
+def checked(text: str, flag: str = "--encodings") -> str:
+    """Return the label of an encoding with its options, such as `m4[clip=64]`.
 
-    encoding: str
-    options: str = ""
-
-    @classmethod
-    def of(cls, text: str, flag: str = "--encodings") -> Subject:
-        """Parse a text such as `m4[clip=64]`.
-
-        Raises:
-            ValueError: The name or the options of the encoding are unknown; the message names the setting `flag`.
-        """
-        spec = parse(text, None, flag)
-        subject = cls(spec.name, spec.args or "")
-        subject.causal(flag)
-        return subject
-
-    def __str__(self) -> str:
-        return f"{self.encoding}[{self.options}]" if self.options else self.encoding
-
-    def causal(self, flag: str = "--encodings") -> bool:
-        """Return whether the encoding is measured in a decoder, because it does not work in encoders.
-
-        Raises:
-            ValueError: The encoding does not work in decoders either; the message names the setting `flag`.
-        """
-        if self.works(causal=False):
-            return False
+    Raises:
+        ValueError: The encoding is unknown or works nowhere; the message names the setting `flag`.
+    """
+    label = parse(text, None, flag).label
+    if not works(label, causal=False):
         with torch.device("meta"):
-            build(str(self), None, replace(_shape(causal=True), name_flag=flag, args_flag=flag))
-        return True
+            build(label, None, replace(_shape(causal=True), name_flag=flag, args_flag=flag))
+    return label
 
-    def works(self, *, causal: bool) -> bool:
-        """Return whether the encoding works in decoders (if `causal` is true) or in encoders (otherwise)."""
-        return on_meta(self.encoding, self.options, _shape(causal)) is not None
 
-    def hooks(self) -> set[str]:
-        """Return the hooks that the encoding implements with its options."""
-        with torch.device("meta"):
-            members = build(self.encoding, self.options, _shape(self.causal())).members.values()
-        return {hook for member in members for hook in member.hooks}
+def works(label: str, *, causal: bool) -> bool:
+    """Return whether an encoding works in decoders (if `causal` is true) or in encoders (otherwise)."""
+    return on_meta(label, None, _shape(causal)) is not None
+
+
+def hooks(label: str) -> set[str]:
+    """Return the hooks that an encoding implements with its options."""
+    built = on_meta(label, None, _shape(causal=not works(label, causal=False)))
+    assert built is not None
+    return {hook for member in built.members.values() for hook in member.hooks}
 
 
 def _shape(causal: bool) -> StackShape:
@@ -84,7 +62,7 @@ def _shape(causal: bool) -> StackShape:
 
 @dataclass(frozen=True)
 class Setting:
-    """Hold the conditions of a measurement. Subjects with equal conditions are measured together.
+    """Hold the conditions of a measurement. Encodings with equal conditions are measured together.
 
     Args:
         what: What is measured: layer, decode or memory.
@@ -102,21 +80,13 @@ class Setting:
     device: torch.device
     dtype: torch.dtype
     causal: bool = False
-    dropout: float = 0.0
-
-    @property
-    def shape(self) -> StackShape:
-        """Return the shape of the layer, whose maximum length is n, so that every row of a table is read."""
-        size = 1, self.heads, self.dim, self.length
-        return StackShape(*size, causal=self.causal, has_cls=not self.causal)
 
     def random(self, *size: int) -> Tensor:
-        """Return random numbers of this size."""
-        return torch.randn(*size, device=self.device, dtype=self.dtype)
+        """Return random numbers of this size; without a size, those of the input [B, n, d]."""
+        return torch.randn(*(size or (self.batch, self.length, self.dim)), device=self.device, dtype=self.dtype)
 
     def __str__(self) -> str:
-        dropout = f", dropout {self.dropout}" if self.dropout else ""
-        return f"{self.what} {self.mode}, width {self.dim}, n = {self.length} x {self.batch}{dropout}"
+        return f"{self.what} {self.mode}, width {self.dim}, n = {self.length} x {self.batch}"
 
 
 class PlainAttention(SelfAttention):
@@ -136,70 +106,56 @@ class PlainAttention(SelfAttention):
         if cache is not None:
             k, v = cache.append(k, v)
         if positions.query_length == 1 and x.device.type == "cpu":  # cheaper than the fused kernel
-            weights = dot_products(q * self.head_dim**-0.5, k).softmax(-1)
-            attended = of_values(weights, v)
+            attended = of_values(dot_products(q * self.head_dim**-0.5, k).softmax(-1), v)
         else:
             causal = positions.causal and positions.query_length > 1
-            attended = F.scaled_dot_product_attention(q, k, v, is_causal=causal, dropout_p=self.dropout_rate)
+            attended = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
         return self.out_proj(self._merge(attended)), None
 
 
-def stack_of(subject: Subject | None, setting: Setting) -> Stack:
-    """Return a layer with the encoding, or the baseline if `subject` is None.
+def stack_of(label: str | None, setting: Setting) -> Stack:
+    """Return a layer with an encoding, or the baseline if `label` is None.
 
-    The weights outside the encoding are the same with every encoding and in the baseline.
+    The weights outside the encoding are the same with every encoding and in the baseline. The maximum length is n, so
+    that every row of a table is read.
     """
-    shape = setting.shape
+    size = 1, setting.heads, setting.dim, setting.length
+    shape = StackShape(*size, causal=setting.causal, has_cls=not setting.causal)
     with torch.random.fork_rng(), torch.device(setting.device):
         torch.manual_seed(0)
-        encoding, options = (subject.encoding, subject.options) if subject else ("none", None)
-        stack = Stack(encoding, options, shape, attention_dropout=setting.dropout)
-        if subject is None:
-            stack.layers[0].self_attn = PlainAttention(shape.dim, shape.heads, dropout=setting.dropout)
+        stack = Stack(label or "none", None, shape)
+        if label is None:
+            stack.layers[0].self_attn = PlainAttention(shape.dim, shape.heads)
     return stack.to(setting.dtype).train(setting.mode == "train")
 
 
-class Batch:
-    """Hold random tokens, and return their positions in the form in which a model passes them to an encoding."""
+def positions_of(stack: Stack, setting: Setting) -> Callable[..., Positions]:
+    """Return a function that makes positions as a model does: of all tokens, or of the last of the first `seen` ones.
 
-    def __init__(self, setting: Setting) -> None:
-        generator = torch.Generator().manual_seed(0)
-        tokens = torch.randint(EOS + 1, VOCABULARY, (setting.batch, setting.length), generator=generator)
-        tokens[:, 31::32] = EOS  # sentences of 32 tokens
-        self.tokens, self.causal = tokens.to(setting.device), setting.causal
-        self.first = None if setting.causal else self.tokens.new_zeros(setting.batch)
-        #: the second half of each sequence is its second segment
-        columns = torch.arange(setting.length, device=setting.device)
-        self.segments = (columns >= setting.length // 2).long().expand_as(self.tokens)
+    Sentences have 32 tokens, and the second half of each sequence is its second segment.
+    """
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.randint(EOS + 1, VOCABULARY, (setting.batch, setting.length), generator=generator)
+    tokens[:, 31::32] = EOS
+    tokens = tokens.to(setting.device)
+    segments = (torch.arange(setting.length, device=setting.device) >= setting.length // 2).long().expand_as(tokens)
 
-    def positions(self, stack: Stack, columns: int | None = None, queries: int | None = None) -> Positions:
-        """Return the positions of queries and keys.
+    def positions(seen: int = setting.length, cached: int = 0) -> Positions:
+        own = segments[:, :seen] if stack.pos.needs_segments else None
+        return stack.positions(tokens[:, :seen], pad=None, boundaries=(BOS, EOS), cached=cached, segments=own)
 
-        Args:
-            columns: Number of tokens from the start that are keys; None for all tokens.
-            queries: Number of keys from the end that are also queries; None for all keys.
-        """
-        seen = self.tokens[:, :columns]
-        return Positions(
-            query_length=queries or seen.shape[1],
-            key_length=seen.shape[1],
-            device=seen.device,
-            causal=self.causal,
-            restart_ids=restart_ids(seen, PAD, (BOS, EOS)) if stack.pos.needs_boundaries else None,
-            segments=self.segments[:, :columns] if stack.pos.needs_segments else None,
-            cls_column=self.first,
-        )
+    return positions
 
 
-def step_of(subject: Subject | None, setting: Setting) -> Step:
-    """Return a function that runs one step with the encoding `subject`, or with the baseline if `subject` is None."""
+def step_of(label: str | None, setting: Setting) -> Step:
+    """Return a function that runs one step with an encoding, or with the baseline if `label` is None."""
+    stack = stack_of(label or ("none" if setting.what == "memory" else None), setting)
+    positions, x = positions_of(stack, setting), setting.random()
     if setting.what == "memory":
-        return _core_step(subject or Subject("none"), setting)
-    stack, batch = stack_of(subject, setting), Batch(setting)
+        return _core_step(stack, setting, positions)
     if setting.what == "decode":
-        return _decoding_step(stack, setting, batch)
-    x = setting.random(setting.batch, setting.length, setting.dim)
-    return step_on(x, lambda x: stack(x, batch.positions(stack))[0], stack)
+        return _decoding_step(stack, x, positions)
+    return step_on(x, lambda x: stack(x, positions())[0], stack)
 
 
 def step_on(x: Tensor, run: Callable[[Tensor], Tensor], module: nn.Module) -> Step:
@@ -210,45 +166,42 @@ def step_on(x: Tensor, run: Callable[[Tensor], Tensor], module: nn.Module) -> St
     return lambda: torch.autograd.grad(run(x), inputs, gradient, allow_unused=True)
 
 
-def _decoding_step(stack: Stack, setting: Setting, batch: Batch) -> Step:
+@torch.no_grad()
+def _decoding_step(stack: Stack, x: Tensor, positions: Callable[..., Positions]) -> Step:
     """Return a step that decodes the last `TOKENS` tokens one by one.
 
     The cache is filled with the earlier tokens before the step, so their time is not measured.
     """
-    x, start = setting.random(setting.batch, setting.length, setting.dim), setting.length - TOKENS
-    caches = [KeyValueCache()]
-    with torch.no_grad():
-        stack(x[:, :start], batch.positions(stack, start), caches=caches)
+    start, caches = x.shape[1] - TOKENS, [KeyValueCache()]
+    stack(x[:, :start], positions(start), caches=caches)
 
     @torch.no_grad()
     def decode() -> None:
         caches[0].length = start
-        for seen in range(start, setting.length):
-            stack(x[:, seen : seen + 1], batch.positions(stack, seen + 1, 1), caches=caches)
+        for seen in range(start, x.shape[1]):
+            stack(x[:, seen : seen + 1], positions(seen + 1, seen), caches=caches)
 
     return decode
 
 
-def _core_step(subject: Subject, setting: Setting) -> Step:
+def _core_step(stack: Stack, setting: Setting, positions: Callable[..., Positions]) -> Step:
     """Return a training step of the attention core: everything between the projections, forward and backward."""
-    stack, batch = stack_of(subject, setting), Batch(setting)
     size = setting.batch, setting.heads, setting.length, setting.dim // setting.heads
     q, k, v = (setting.random(*size).requires_grad_() for _ in range(3))
     inputs, gradient = [q, k, v, *stack.pos.parameters()], setting.random(*size)
-    return lambda: torch.autograd.grad(_attended(stack, batch, q, k, v), inputs, gradient, allow_unused=True)
 
+    def attended() -> Tensor:
+        where, attention = positions(), stack.layers[0].self_attn
+        merged = k.transpose(1, 2).flatten(2)
+        call = attention.view.at(where, stack.pos.per_layer(where)[0]).with_inputs(merged)
+        keys, values, compressed = k, v, attention.view.has("compress")
+        if compressed:  # as if the projections that follow it were the identity
+            both = call.compress(merged, v.transpose(1, 2).flatten(2))
+            keys, values = (x.unflatten(-1, (setting.heads, -1)).transpose(1, 2) for x in both)
+        x = Projected(call.project_q(q), call.project_k(keys), values, q, keys, positioned=not compressed)
+        return attend(x, call, training=True)[0]
 
-def _attended(stack: Stack, batch: Batch, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    positions, attention = batch.positions(stack), stack.layers[0].self_attn
-    assert isinstance(attention, SelfAttention)
-    merged = k.transpose(1, 2).flatten(2)
-    call = attention.view.at(positions, stack.pos.per_layer(positions)[0]).with_inputs(merged)
-    compressed = attention.view.has("compress")
-    if compressed:  # as if the projections that follow it were the identity
-        values = v.transpose(1, 2).flatten(2)
-        k, v = (x.unflatten(-1, (q.shape[1], -1)).transpose(1, 2) for x in call.compress(merged, values))
-    x = Projected(call.project_q(q), call.project_k(k), v, q, k, positioned=not compressed)
-    return attend(x, call, training=True)[0]
+    return lambda: torch.autograd.grad(attended(), inputs, gradient, allow_unused=True)
 
 
 def peak(step: Step, device: torch.device) -> int:

@@ -13,7 +13,7 @@ from fairseq_posenc.attention import graphs
 from fairseq_posenc.ops import toeplitz
 from fairseq_posenc.positions import Positions
 from tests.benchmarks import peers, steps
-from tests.benchmarks.steps import Setting, Subject
+from tests.benchmarks.steps import Setting
 
 SETTING = Setting("layer", "train", 128, 2, 768, 12, torch.device("cpu"), torch.bfloat16)
 #: Hugging Face has no m3, so m3 is compared with the layer that keeps least.
@@ -46,29 +46,26 @@ def kept(run: Any, parameters: Sequence[Tensor]) -> int:
 
 
 def of_ours(encoding: str, path: str) -> int:
-    stack, batch = steps.stack_of(Subject(encoding), SETTING), steps.Batch(SETTING)
+    stack = steps.stack_of(encoding, SETTING)
     stack.layers[0].self_attn.path = path
-    x = SETTING.random(SETTING.batch, SETTING.length, SETTING.dim).requires_grad_()
-    return kept(lambda: stack(x, batch.positions(stack))[0], list(stack.parameters()))
+    positions, x = steps.positions_of(stack, SETTING), SETTING.random().requires_grad_()
+    return kept(lambda: stack(x, positions())[0], list(stack.parameters()))
 
 
 def of_peer(name: str) -> int:
     peer = next(peer for peer in peers.PEERS if peer.name == name)
     if reason := peer.missing():
         pytest.skip(reason)
-    layer = peers.LAYERS[name](SETTING)
-    layer.module.to(SETTING.dtype).train()
-    x = SETTING.random(SETTING.batch, SETTING.length, SETTING.dim).requires_grad_()
-    return kept(lambda: layer.run(x), list(layer.module.parameters()))
+    (module, run), x = peers.layer_of(peer, SETTING), SETTING.random().requires_grad_()
+    return kept(lambda: run(x), list(module.parameters()))
 
 
 CASES = [*((encoding, "explicit") for encoding in ("shaw", "m4", "t5")), ("t5", "compiled")]
 #: To trace or compile these formulas takes up to fifteen seconds each.
 SLOW = [("m3", "explicit"), *((encoding, "compiled") for encoding in ("shaw", "m4", "m3"))]
-LONG = [pytest.param(*case, marks=pytest.mark.long) for case in SLOW]
 
 
-@pytest.mark.parametrize(("encoding", "path"), CASES + LONG)
+@pytest.mark.parametrize(("encoding", "path"), CASES + [pytest.param(*case, marks=pytest.mark.long) for case in SLOW])
 def test_a_layer_keeps_at_most_what_its_counterpart_keeps(encoding: str, path: str) -> None:
     assert of_ours(encoding, path) <= of_peer(PAIRS[encoding])
 

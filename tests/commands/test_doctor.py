@@ -28,46 +28,32 @@ BROKEN = "OSError: libcudart.so.13: cannot open"
 #: Checks of invented values, with their status and a part of what they find.
 CHECKS = [
     (machine.check_python((3, 11, 7)), "ok", "3.11.7"),
-    (machine.check_python((3, 12, 1)), "ok", "3.12.1"),
     (machine.check_python((3, 13, 0)), "warn", "untested"),
     (machine.check_python((3, 10, 0)), "fail", "3.10.0"),
-    (machine.check_compiler({}, {"c++": "/bin/c++"}.get), "ok", "/bin/c++"),
     (machine.check_compiler({"CXX": "my-cxx -O2"}, {"c++": "/bin/c++", "my-cxx": "/opt/cxx"}.get), "ok", "/opt/cxx"),
     (machine.check_compiler({"CXX": "gone"}, {"c++": "/bin/c++"}.get), "warn", "tried gone"),
     (machine.check_gpu("13.0", ["H100", "H100"], True), "ok", "2 x H100"),
     (machine.check_gpu(None, [], False), "ok", "no GPU"),
     (machine.check_gpu(None, [], True), "warn", "CPU build"),
-    (machine.check_gpu("13.0", [], True), "warn", "sees no GPU"),
     (machine.check_disk(100_000_000_000, "/here"), "ok", "100.0 GB free in /here"),
-    (machine.check_disk(2_000_000_000, "/here"), "warn", "2.0 GB"),
     (machine.check_disk(100_000_000, "/here"), "fail", "0.1 GB"),
     (machine.check_allocator(TUNED, "glibc"), "ok", "MALLOC_TRIM_THRESHOLD_=1"),
     (machine.check_allocator({}, "glibc"), "warn", "twice as long"),
-    (machine.check_allocator({}, "musl"), "ok", "not glibc"),
-    (stack.check_torch("2.13.0+cpu", None), "ok", "CPU build"),
     (stack.check_torch("2.13.0+cu130", "13.0"), "ok", "CUDA 13.0"),
     (stack.check_torch("2.9.1", None), "warn", "untested"),
     (stack.check_torch("2.4.0", None), "fail", "2.4.0"),
-    (stack.check_torch(None, None), "fail", "not installed"),
     (stack.check_torch("2.13.0", None, BROKEN), "fail", "libcudart"),
-    (stack.check_numpy("2.4.6"), "ok", "2.4.6"),
     (stack.check_numpy("1.26.4"), "ok", "1.26.4"),
     (stack.check_numpy("2.1.0"), "warn", "untested"),
-    (stack.check_numpy(None), "fail", "not installed"),
     (stack.check_fairseq("0.12.3.1", None), "ok", "0.12.3.1"),
     (stack.check_fairseq("0.12.9", None), "warn", "untested"),
     (stack.check_fairseq("0.12.3.1", "0.12.2"), "fail", "both installed"),
     (stack.check_fairseq(None, "0.12.2"), "fail", "instead of fairseq-fixed"),
-    (stack.check_fairseq(None, None), "fail", "not installed"),
     (stack.check_fairseq("0.12.3.1", None, "ValueError: mutable default"), "fail", "mutable default"),
-    (stack.check_extension(lambda module: None), "ok", "can be imported"),
     (stack.check_extension(missing), "fail", "No module named 'fairseq.data.data_utils_fast'"),
-    (stack.check_package("p", "p", "needed", True, "", "1.0"), "ok", "1.0"),
     (stack.check_package("p", "p", "needed", True, "ImportError: p", None), "fail", "not installed; needed"),
     (stack.check_package("p", "p", "needed for x", False, BROKEN, "1.0"), "warn", "libcudart"),
-    (check_apex(Apex(), gpu=True), "ok", "not installed"),
     (check_apex(WHOLE, gpu=True), "ok", "fairseq uses FusedLayerNorm"),
-    (check_apex(WHOLE, gpu=False), "ok", "only on a GPU"),
     (check_apex(WITHOUT_KERNELS, gpu=True), "fail", "no CUDA kernels"),
     (check_apex(WITHOUT_KERNELS, gpu=False), "warn", "no CUDA kernels"),
     (check_apex(Apex(present=True), gpu=True), "warn", "not NVIDIA's apex"),
@@ -82,11 +68,6 @@ def test_a_check_says_what_it_finds_and_how_to_repair_it(check: report.Check, st
     assert bool(check.mend) == (status != "ok")
 
 
-def test_import_error_names_what_was_raised() -> None:
-    assert stack.import_error("x", missing) == "ImportError: No module named 'x'"
-    assert stack.import_error("json") == ""
-
-
 # The parts of NVIDIA apex that fairseq uses. Another project is named apex, too.
 NVIDIA = {"apex/__init__.py": "", "apex/normalization.py": "class FusedLayerNorm: pass\n"}
 PROBE = """
@@ -99,7 +80,6 @@ print(json.dumps(dataclasses.asdict(apex.probe())))
 @pytest.mark.parametrize(
     ("modules", "expected"),
     [
-        pytest.param({**NVIDIA, "fused_layer_norm_cuda.py": ""}, (True, True, ""), id="nvidia"),
         pytest.param(NVIDIA, (True, False, ""), id="no-kernel"),
         pytest.param({"apex/__init__.py": "", "apex/forms.py": ""}, (False, False, ""), id="pypi"),
         pytest.param({"apex/__init__.py": "raise RuntimeError('x')\n"}, (False, False, "RuntimeError: x"), id="raises"),
@@ -129,12 +109,6 @@ def test_two_copies_of_the_plugin_are_found(tmp_path: Path) -> None:
     assert str(second) in both.found
 
 
-def test_text_has_a_line_per_repair_and_counts() -> None:
-    text = report.as_text([report.Check("a", "ok", "1"), report.Check("b", "fail", "broken", "do this")])
-    assert "-> do this" in text
-    assert text.endswith("1 ok, 0 warn, 1 fail")
-
-
 def test_command_works_with_a_broken_fairseq(tmp_path: Path) -> None:
     """It prints one JSON list and nothing else."""
     (tmp_path / "fairseq").mkdir()
@@ -146,11 +120,11 @@ def test_command_works_with_a_broken_fairseq(tmp_path: Path) -> None:
     checks = {check["name"]: check for check in json.loads(result.stdout)}
     assert result.returncode == 1
     assert "mutable default" in checks["fairseq"]["found"]
-    assert {"python", "torch", "fairseq", "compiler", "gpu", "apex", "disk", "plugin", "rapidfuzz"} <= set(checks)
 
 
 def test_command_in_a_working_environment(capfd: pytest.CaptureFixture[str]) -> None:
     status = doctor.main(["--json"])
     checks = json.loads(capfd.readouterr().out)
+    assert {"python", "torch", "fairseq", "compiler", "gpu", "apex", "disk"} <= {check["name"] for check in checks}
     assert status == int(any(check["status"] == "fail" for check in checks))
     assert all(check.keys() == {"name", "status", "found", "mend"} for check in checks)

@@ -6,20 +6,12 @@ import blocks
 import generated
 import pytest
 
-INDEX = (generated.ENCODINGS / "index.md").read_text(encoding="utf-8")
-
 
 def test_the_generated_files_are_current() -> None:
     """If this fails, run: python docs/_generate."""
     files = generated.files()
     assert [path for path, text in files.items() if path.read_text(encoding="utf-8") != text] == []
     assert generated.surplus(files) == set()
-
-
-def test_only_the_blocks_of_a_page_are_rewritten() -> None:
-    wrong = INDEX.replace(" 384 |", " 385 |")
-    assert wrong != INDEX
-    assert blocks.filled(wrong.replace("Which encoding", "What")) == INDEX.replace("Which encoding", "What")
 
 
 @pytest.mark.parametrize(

@@ -186,17 +186,6 @@ def test_a_second_copy_is_refused_every_time(tmp_path: Path) -> None:
         assert str(PACKAGE) in str(refusal.value)
 
 
-@pytest.mark.usefixtures("fresh_memo")
-def test_other_user_dirs_are_imported_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "posenc_other_plugin").mkdir()
-    (tmp_path / "posenc_other_plugin" / "__init__.py").write_text("VALUE = 3\n")
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    utils.import_user_module(user_dir(tmp_path / "posenc_other_plugin"))
-    assert sys.modules.pop("posenc_other_plugin").VALUE == 3
-    with pytest.raises(FileNotFoundError):
-        utils.import_user_module(user_dir(tmp_path / PACKAGE.name))
-
-
 # -- warnings and messages
 
 

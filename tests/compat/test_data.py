@@ -49,15 +49,6 @@ def binary(tmp_path: Path) -> Path:
     return tmp_path / "train"
 
 
-@pytest.mark.parametrize("ending", ["idx", "bin"])
-@pytest.mark.parametrize("part", [0.0, 0.5, 0.9])
-def test_truncated_and_empty_files_are_named(binary: Path, ending: str, part: float) -> None:
-    path = binary.with_suffix(f".{ending}")
-    path.write_bytes(path.read_bytes()[: int(part * path.stat().st_size)])
-    with pytest.raises(DataError, match=rf"{path}.*(is empty|cannot be read|bytes, but).*binarise the data again"):
-        MMapIndexedDataset(str(binary))
-
-
 def test_every_flipped_bit_of_an_index_is_noticed(binary: Path) -> None:
     """fairseq itself notices few of them: it would read items of another length."""
     path = binary.with_suffix(".idx")
@@ -225,18 +216,3 @@ def test_interactive_reads_by_line_feeds(tmp_path: Path) -> None:
     path.write_bytes(b"a\nb\xe4\n")
     with pytest.raises(NotTextError, match=r"text:2: the line is not UTF-8"):
         batches(2)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"a 1\nb\xff 1\n", ":2: the line is not UTF-8, because it contains the byte 0xff"),
-        (b"a 1\nb many\n", ":2: it is not a symbol, a space and a count"),
-        (b"a 1\na 1\n", ": Duplicate word found when loading Dictionary: 'a'."),
-    ],
-)
-def test_a_bad_dictionary_is_named(tmp_path: Path, content: bytes, message: str) -> None:
-    path = tmp_path / "dict.txt"
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=re.escape(f"{path}{message}")):
-        Dictionary.load(str(path))

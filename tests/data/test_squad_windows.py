@@ -77,12 +77,6 @@ def test_shapes_without_room_are_refused() -> None:
         Shape(longest=100, stride=0)
 
 
-def test_an_answer_longer_than_any_window_is_in_none() -> None:
-    context = [Piece(10 + number, number, number + 1) for number in range(30)]
-    samples = items([7], context, (2, 20), Shape(longest=14, stride=4, longest_question=1))
-    assert {(item.start, item.end) for item in samples} == {(NULL, NULL)}
-
-
 # --- answers
 
 

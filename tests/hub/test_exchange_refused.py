@@ -91,31 +91,21 @@ def test_bad_folders_are_named_and_nothing_is_left(
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("source", "words", "message"),
     [
-        (["--pos-enc", "m5"], "--pos-enc: unknown position encoding"),
-        (["--pos-enc", "m4[clip=3]", "--pos-enc-args", "clip=3"], "--pos-enc and --pos-enc-args both set the option"),
-        (["--pos-enc", "m4", "--output", "{hf}"], "hf already exists"),
+        ("{hf}", ["--pos-enc", "m5", "--output", "{out}"], "--pos-enc: unknown position encoding"),
+        ("{hf}", ["--pos-enc", "m4", "--output", "{hf}"], "hf already exists"),
+        ("google-bert/x", ["--pos-enc", "m4", "--output", "{out}"], "huggingface-cli download google-bert/x --local-d"),
+        ("/no/where", ["--pos-enc", "m4", "--output", "{out}"], "/no/where does not exist"),
     ],
 )
-def test_bad_options_leave_nothing(
-    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_bad_words_leave_nothing(
+    source: str, words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = saved(random_model("bert"), tmp_path / "hf")
-    output = [] if "--output" in words else ["--output", str(tmp_path / "out")]
-    assert main(["import-hf", str(folder), *output, *(word.format(hf=folder) for word in words)]) == 1
+    places = {"hf": saved(random_model("bert"), tmp_path / "hf"), "out": tmp_path / "out"}
+    assert main([word.format(**places) for word in ("import-hf", source, *words)]) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(("name", "told"), [("google-bert/bert-base-uncased", True), ("/no/where", False)])
-def test_a_name_of_the_hub_must_be_downloaded_first(
-    name: str, told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["import-hf", name, "--pos-enc", "m4", "--output", str(tmp_path / "out")]) == 1
-    error = capsys.readouterr().err
-    assert f"{name} does not exist" in error
-    assert (f"huggingface-cli download {name} --local-dir bert-base-uncased" in error) == told
 
 
 def test_a_damaged_export_is_noticed(tmp_path: Path) -> None:

@@ -115,21 +115,6 @@ def test_another_kind_of_model_is_refused(tmp_path: Path) -> None:
         tasks.setup_task(config.task).build_model(config.model)
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("1\ta = a", "valid.tsv:2: a line must have"),
-        ("x\ta = a\t_ a </s>", "valid.tsv:2: a line must have"),
-        ("1\ta = c\t_ c </s>", "valid.tsv:2: the dictionary does not contain 'c'"),
-        ("1\ta = a\t_ a", "valid.tsv:2: the input has 3 tokens, but the output has 2"),
-    ],
-)
-def test_a_wrong_line_is_named(line: str, message: str, tmp_path: Path) -> None:
-    (folder(tmp_path) / "valid.tsv").write_text(f"1\tb = b\t_ b </s>\n{line}\n")
-    with pytest.raises(CheckpointError, match=message):
-        task(tmp_path).load_dataset("valid")
-
-
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"has no dict.txt"):
         task(tmp_path / "none")

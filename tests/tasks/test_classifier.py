@@ -95,8 +95,3 @@ def test_contradictions_are_refused(tmp_path: Path, options: Any, init_token: in
         options = {**options, "word_vectors": str(tmp_path / "short")}
     with pytest.raises(ValueError, match=message):
         build(**options).start(init_token=init_token)
-
-
-def test_a_missing_file_of_vectors_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"--word-vectors .*nowhere"):
-        build(word_vectors=str(tmp_path / "nowhere"))

@@ -80,13 +80,6 @@ def test_words_that_were_never_seen_are_copied_and_spelled(form: str, data: Path
     assert all(words & set(line.split()) for line in output["S"].values())
 
 
-def test_without_copying_they_cannot_be(data: Path, tmp_path: Path) -> None:
-    q.trained(data, *FAST, "--copy-mechanism", "none", "--save-dir", tmp_path)
-    output = generated(data, tmp_path)
-    assert not set(output["H"].values()) & set(references(data).values())
-    assert any("<unk>" in line for line in output["H"].values())
-
-
 def test_interactive_copies_too(data: Path, copying: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     lines = ["a </s> b Zanzibar c d", "e </s> Popocatepetl f g Zanzibar h", "b </s> d e a"]
     source = tmp_path / "lines.txt"

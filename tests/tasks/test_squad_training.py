@@ -204,19 +204,6 @@ def test_right_answers_that_have_less_than_100_end_the_run(
     assert f"The gold answers score EM {100 - 2.5 * same:.4f} and F1 100.0000, not 100" in capsys.readouterr().out
 
 
-def test_an_answer_without_words_is_told_and_no_fault(place: Path, data: Path, capsys: Any) -> None:
-    content = s.squad(4, 9)
-    part = content["data"][0]["paragraphs"][0]
-    part["context"] = f"the {part['context']}"
-    part["qas"][0]["answers"] = [{"text": "the", "answer_start": 0}]
-    file = s.written(place / "article.json", content)
-    source = place / "plain" / "checkpoint.pt"
-    folder = s.prepared(place / "article", "--checkpoint", source, "--eval", file, "--length", 24)
-    gold = question_scores.baselines(folder, "valid")[question_scores.GOLD]
-    assert (gold["em"], gold["f1"]) == (100, 75)
-    assert "Answers without words have F1 0 by squad-v1.1: q9.0" in capsys.readouterr().out
-
-
 def test_another_vocabulary_or_another_form_of_windows_is_refused(trained: Any, data: Path, place: Path) -> None:
     """The other vocabulary has the same pieces in another order; the other windows have one separator, not two."""
     checkpoint, _ = trained
@@ -231,11 +218,3 @@ def test_another_vocabulary_or_another_form_of_windows_is_refused(trained: Any, 
         questions.load(checkpoint, folder, gpu=False)
     wider = s.prepared(place / "longer", "--checkpoint", source, *words[:3], 28)
     assert questions.load(checkpoint, wider, gpu=False)[1].max_positions() == 28
-
-
-def test_a_question_finds_its_words() -> None:
-    cut = question_scores.Words("words", cased=False)
-    assert question_scores.overlap("A b. Where is Zorn? The hill.", "where is it", 3, cut) == ". Where is"
-    assert question_scores.overlap("too short", "x", 5, cut) == "too short"
-    assert question_scores.units(["of the books 日本"]) == "words"
-    assert question_scores.units(["中国是a"]) == "chars"

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import re
 import sys
-import warnings
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +17,6 @@ pytest.importorskip("fairseq")
 
 from fairseq import options, utils
 from fairseq.distributed import utils as distributed
-from torch.utils.data import DataLoader, TensorDataset
 
 import fairseq_posenc
 from fairseq_posenc import compat
@@ -181,21 +178,3 @@ def test_a_second_copy_is_refused_every_time(tmp_path: Path) -> None:
             utils.import_user_module(user_dir(copy))
         assert str(copy) in str(refusal.value)
         assert str(PACKAGE) in str(refusal.value)
-
-
-# -- messages
-
-
-@pytest.mark.parametrize(("chosen", "level"), [(None, logging.INFO), ("DEBUG", logging.DEBUG)])
-def test_commands_show_no_debug_messages(
-    chosen: str | None, level: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("LOGLEVEL", raising=False)
-    if chosen:
-        monkeypatch.setenv("LOGLEVEL", chosen)
-    with caplog.at_level(logging.DEBUG), warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        options.parse_args_and_arch(options.get_generation_parser(), ["data-bin"])
-        assert logging.getLogger().level == level
-        next(iter(DataLoader(TensorDataset(torch.ones(1)), pin_memory=True)))
-    assert not seen

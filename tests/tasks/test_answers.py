@@ -11,7 +11,6 @@ import torch
 from fairseq import tasks
 from integration import support
 
-from fairseq_posenc.compat.checkpoints import CheckpointError
 from fairseq_posenc.metrics.exact_match import exact_matches
 from fairseq_posenc.tasks.answers import AnswersTask
 
@@ -113,10 +112,3 @@ def test_another_kind_of_model_is_refused(tmp_path: Path) -> None:
     config = support.parse([*flags.split(), "--optimizer", "adam", "--criterion", "cross_entropy"])
     with pytest.raises(ValueError, match=r"examples for the decoder, not the encoder-decoder.*posenc_transformer_lm"):
         tasks.setup_task(config.task).build_model(config.model)
-
-
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"has no dict.txt"):
-        task(tmp_path / "none")
-    with pytest.raises(CheckpointError, match=r"test.tsv: cannot read"):
-        task(folder(tmp_path)).load_dataset("test")

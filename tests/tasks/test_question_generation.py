@@ -66,11 +66,6 @@ def test_left_pads_are_right_pads(both: tuple[Any, Any], batch: dict[str, Any]) 
     torch.testing.assert_close(probabilities(model, right), probabilities(model, batch), rtol=1e-9, atol=1e-9)
 
 
-def test_the_decoder_alone_asks_for_its_source(both: tuple[Any, Any], batch: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="pass the encoder's `encoder_out`"):
-        both[0].decoder(batch["net_input"]["prev_output_tokens"])
-
-
 def test_segments_that_are_not_given_are_read_from_the_separators(both: tuple[Any, Any], batch: dict[str, Any]) -> None:
     model = both[0]
     inputs = {name: value for name, value in batch["net_input"].items() if name != "src_segments"}

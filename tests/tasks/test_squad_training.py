@@ -74,22 +74,6 @@ def test_the_loss_is_the_mean_of_two_cross_entropies_whatever_the_pads(data: Pat
     assert figures["loss"].item() == pytest.approx(losses.sum().item())
 
 
-def test_a_masked_lm_reads_a_checkpoint_with_the_head_and_without(data: Path, place: Path) -> None:
-    model, _ = s.built(data, place / "plain" / "checkpoint.pt")
-    with_head = model.state_dict()
-    task = f"--task posenc_masked_lm --criterion masked_lm --tokens-per-sample {s.LENGTH} --optimizer adam --cpu"
-    sizes = "--arch posenc_roberta_tiny --encoder-layers 1 --encoder-embed-dim 16 --encoder-ffn-embed-dim 32"
-    words = [data, "--user-dir", support.PLUGIN, *task.split(), *sizes.split(), "--encoder-attention-heads", 2]
-    plain, _ = support.built_of([str(word) for word in words], 5)
-    plain.load_state_dict(dict(with_head), strict=True)
-    assert not hasattr(plain, "span_head")
-    with pytest.raises(ValueError, match="--task posenc_squad"):
-        plain(torch.tensor([[0, 5, 2]]), spans=True)
-    own = {name: tensor.clone() for name, tensor in model.span_head.state_dict().items()}
-    model.load_state_dict({name: tensor for name, tensor in with_head.items() if "span_head" not in name}, strict=True)
-    torch.testing.assert_close(dict(model.span_head.state_dict()), own)
-
-
 def test_windows_beyond_what_an_encoding_defines_are_refused_with_the_cure(data: Path, place: Path) -> None:
     source = s.checkpoint(place / "l", "learned")
     files = ("--train", place / "train.json", "--eval", place / "dev.json.gz", "--length", 40)

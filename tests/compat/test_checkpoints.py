@@ -156,11 +156,9 @@ def test_a_compressed_part_may_be_a_bomb_and_is_refused(tmp_path: Path, part: st
 
 OTHERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a list": lambda state: [state],
-    "a number": lambda state: 3,
     "nothing": lambda state: None,
     "no parts": lambda state: {},
     "the weights alone": lambda state: state["model"],
-    "weights in a list": lambda state: {**state, "model": [1]},
     "an empty history": lambda state: {**state, "optimizer_history": []},
     "no extra state": lambda state: {name: value for name, value in state.items() if name != "extra_state"},
     "no settings": lambda state: {name: value for name, value in state.items() if name not in ("cfg", "args")},

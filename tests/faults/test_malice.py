@@ -114,8 +114,6 @@ def test_shown_text_has_no_control_characters(text: str) -> None:
     "words",
     [
         ["report", "{}", "--output", "page.html"],
-        ["average", "--inputs", "{}", "{}", "--output", "mean.pt"],
-        ["import-hf", "{}", "--pos-enc", "learned", "--output", "out"],
         ["export-hf", "{}", "--output", "out"],
         ["generate-text", "--checkpoint", "{}", "--prompt", "x"],
     ],

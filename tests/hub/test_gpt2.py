@@ -98,11 +98,7 @@ def test_another_encoding_replaces_the_positions(tmp_path: Path, capsys: pytest.
     pieces = {"<s>": 0, **{f"p{i}": i for i in range(1, END)}, "<|endoftext|>": END}
     (source / "vocab.json").write_text(json.dumps(pieces), "utf-8")
     folder = imported(source, tmp_path / "out", "--pos-enc", "shaw[clip=4]+t5")
-    printed = capsys.readouterr().out
-    assert "dropped: decoder.pos.learned.weight: --pos-enc shaw+t5 has no such table (learned+" in printed
-    assert "new: decoder.pos.shaw.weight: drawn from" in printed
-    assert "</s> is GPT-2's end of text" in printed
-    assert " ".join(checkpoint.flags(read(folder / "checkpoint.pt", causal=True))) in printed
+    assert " ".join(checkpoint.flags(read(folder / "checkpoint.pt", causal=True))) in capsys.readouterr().out
     report = json.loads((folder / "report.json").read_text("utf-8"))
     assert set(report["copied"]) == {name for name in read(source, causal=True).tensors if ".pos." not in name}
     symbols = [line.split()[0] for line in (folder / "dict.txt").read_text("utf-8").splitlines()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -84,12 +85,10 @@ def test_windows_beyond_what_an_encoding_defines_are_refused_with_the_cure(data:
         model, _ = s.built(wider, source, "--pos-enc-args", args)
         assert model(torch.full((1, 40), 7), spans=True)[0].shape == (1, 40, 2)
     both = s.checkpoint(place / "both", "learned+diet-abs")
-    with pytest.raises(
-        ValueError, match=r"--pos-enc-args learned\.extend=repeat,diet_abs\.extend=repeat, or "
-    ) as error:
+    cure = r"--pos-enc-args learned\.extend=repeat,diet_abs\.extend=repeat, or (.*)\.$"
+    with pytest.raises(ValueError, match=cure) as error:
         s.built(wider, both)
-    for args in str(error.value).partition("--pos-enc-args ")[2].rstrip(".").split(", or "):
-        s.built(wider, both, "--pos-enc-args", args)
+    s.built(wider, both, "--pos-enc-args", re.search(cure, str(error.value))[1])
     s.built(wider, s.checkpoint(place / "sh", "shaw"))
     with pytest.raises(ValueError, match=r"up to 32 positions\. Use shorter windows \(.*\), or another encoding\.$"):
         s.built(wider, s.checkpoint(place / "lin", "linformer"))
@@ -97,14 +96,10 @@ def test_windows_beyond_what_an_encoding_defines_are_refused_with_the_cure(data:
     assert "segments" in model.encoder.sentence_encoder.pos.members
 
 
-def test_another_architecture_or_folder_is_refused(data: Path, place: Path) -> None:
+def test_another_folder_or_split_is_refused(data: Path, place: Path) -> None:
     source = place / "plain" / "checkpoint.pt"
     with pytest.raises(CheckpointError, match=r"nothing is not a folder"):
         s.built(place / "nothing", source)
-    (place / "empty").mkdir()
-    (place / "empty" / "dict.txt").write_text("a 1\n")
-    with pytest.raises(CheckpointError, match=r"is not a complete output folder of prepare_spans\.py"):
-        s.built(place / "empty", source)
     _, task = s.built(data, source)
     with pytest.raises(CheckpointError, match=r"cannot read the windows .* one of the splits: train, valid"):
         task.load_dataset("test")
@@ -121,14 +116,10 @@ def trained(data: Path, place: Path) -> tuple[Path, list[float]]:
     return place / "saved" / "checkpoint_last.pt", run.losses
 
 
-def test_the_toy_is_learned(trained: tuple[Path, list[float]]) -> None:
-    _, losses = trained
+def test_the_toy_is_learned_and_its_answers_are_scored(trained: Any, data: Path, place: Path, capsys: Any) -> None:
+    checkpoint, losses = trained
     assert np.mean(losses[:3]) > 2
     assert np.mean(losses[-5:]) < 0.3
-
-
-def test_predictions_are_scored_as_the_script_does(trained: Any, data: Path, place: Path, capsys: Any) -> None:
-    checkpoint, _ = trained
     assert not [name for name in read(checkpoint).tensors if "span_head" in name]  # export-hf leaves the head out
     folder = place / "predictions"
     s.called(questions, "--checkpoint", checkpoint, "--data", data, "--output", folder, "--cpu", "--n-best", 4)

@@ -94,7 +94,7 @@ def outcomes(load: Callable[[Path], Any], folder: Path) -> list[str]:
     """Flip one random bit of a checkpoint at a time, and return whether it loads the same, another or no state."""
     whole = save(folder / "whole.pt").read_bytes()
     generator, found = random.Random(0), []
-    for bit in generator.sample(range(8 * len(whole)), 150):
+    for bit in generator.sample(range(8 * len(whole)), 100):
         (folder / "flipped.pt").write_bytes(whole)
         flip(folder / "flipped.pt", bit)
         found.append("none")
@@ -107,8 +107,8 @@ def test_no_flipped_bit_changes_what_is_loaded(tmp_path: Path) -> None:
     """A flip that loads the same state hit bytes that nobody reads, such as the padding between parts."""
     found = outcomes(safe_load, tmp_path)
     assert "another" not in found
-    assert found.count("none") > 50
-    assert outcomes(lambda path: torch.load(path, weights_only=True), tmp_path).count("another") > 20  # the fault
+    assert found.count("none") > 30
+    assert outcomes(lambda path: torch.load(path, weights_only=True), tmp_path).count("another") > 10  # the fault
 
 
 def damaged(path: Path, part: str = "data/1") -> Path:

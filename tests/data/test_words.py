@@ -118,7 +118,7 @@ def test_rounding_keeps_the_mean_number_of_words() -> None:
     assert np.mean(chosen) == pytest.approx(1.3, abs=0.03)  # four standard errors
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.integers(0, 5), st.integers(0, 5))
 def test_masks_depend_on_epoch_and_number_only(ids: list[int], epoch: int, number: int) -> None:
     words = Words([*SPECIALS, "▁a", "b", "▁c", "d", "▁e", "▁"], range(4), "sentencepiece")

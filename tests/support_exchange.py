@@ -8,10 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 import transformers
 from fairseq import tasks
 from integration import support
+from integration.cases import in_turn
 from omegaconf import OmegaConf
 from torch import Tensor
 
@@ -76,9 +78,9 @@ def close(actual: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-5)
 
 
-def cases(corpus: Any, names: Iterable[str]) -> list[tuple[str, str]]:
-    """Return flags and models for `exported`: one for each of these encodings, and those of flags.toml."""
-    encodings = [(f"--pos-enc {name}", "TINY") for name in names]
+def cases(corpus: Any, names: Iterable[str]) -> list[Any]:
+    """Return flags and models for `exported`: one for each set of hooks of these encodings, and those of flags.toml."""
+    encodings = [pytest.param(f"--pos-enc {p.id}", "TINY", marks=p.marks) for p in in_turn((n, None) for n in names)]
     others = FLAGS[corpus.__name__.rpartition(".")[2]]
     return encodings + [(flags, model) for model, lines in others.items() for flags in lines]
 

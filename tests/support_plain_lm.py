@@ -1,8 +1,6 @@
 """Compute a language model with memory by its definition: one forward pass over the whole text under a mask.
 
-Everything is computed in float64 from the encodings' literal references. For texts whose [N, N, D] is too large,
-everything is computed by the attention that the tests in tests/laws compare with these references. Legend: B streams, N
-tokens, M states of memory, d width, V types.
+Everything is computed from the encodings' literal references. Legend: B streams, N tokens, M states of memory, d width.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ import torch
 from laws.literal import heads_of, literal_embed, literal_layers, literal_logits, literal_softmax
 from torch import Tensor
 
-from fairseq_posenc.models.attention import Place
 from fairseq_posenc.positions import Positions
 
 
@@ -24,37 +21,26 @@ def mask(length: int, segment: int, memory: int, same_length: bool = False) -> T
     return (columns <= rows) & (columns >= first)
 
 
-def states(model: Any, tokens: Tensor, allowed: Tensor, literally: bool = True) -> Tensor:
+def states(model: Any, tokens: Tensor, allowed: Tensor) -> Tensor:
     """Map [B, N] to [B, N, d] by one forward pass without memory, under a mask that all layers use."""
     decoder = model.decoder
     where = Positions(tokens.shape[1], tokens.shape[1], tokens.device, causal=True)
     vars(where)["allowed"] = allowed[None]  # only for encodings that read it
     x = literal_embed(decoder.pos, decoder.embed_scale * decoder.embed_tokens(tokens), where)
-    tensors = decoder.pos.per_layer(where)
     for index, layer in enumerate(decoder.layers, start=1):
         attention = layer.self_attn
-        if literally:
-            attended = _attended(attention, decoder.pos, index, x, where, allowed)
-        else:
-            attended = _read(attention, x, where, tensors[index - 1])
+        attended = _attended(attention, decoder.pos, index, x, where, allowed)
         x = layer.self_attn_layer_norm(x + attended)
         x = layer.final_layer_norm(x + layer.fc2(layer.fc1(x).relu()))
     return x
 
 
-def by_prefixes(model: Any, tokens: Tensor, allowed: Tensor, literally: bool = True) -> Tensor:
+def by_prefixes(model: Any, tokens: Tensor, allowed: Tensor) -> Tensor:
     """Return [B, N, d]: one forward pass over the whole prefix of each token."""
     ends = range(1, tokens.shape[1] + 1)
     with torch.no_grad():
-        rows = [states(model, tokens[:, :end], allowed[:end, :end], literally)[:, -1] for end in ends]
+        rows = [states(model, tokens[:, :end], allowed[:end, :end])[:, -1] for end in ends]
     return torch.stack(rows, 1)
-
-
-def _read(attention: Any, x: Tensor, where: Positions, tensors: Any) -> Tensor:
-    """Use the explicit path of the attention. Without requested weights, other paths may only support a causal mask."""
-    by_time = x.transpose(0, 1)
-    out, _ = attention(by_time, by_time, by_time, Place(where, tensors), need_weights=True)
-    return out.transpose(0, 1)
 
 
 def _attended(attention: Any, pos: Any, index: int, x: Tensor, where: Positions, allowed: Tensor) -> Tensor:

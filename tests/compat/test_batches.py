@@ -38,15 +38,6 @@ def test_no_sentence_is_dropped(by: str, count: int, limit: dict[str, int]) -> N
     assert len(mended) - len(shipped) == (1 if count % 8 else 0)  # the fault, and no other difference
 
 
-def test_batches_with_fixed_shapes_do_not_change() -> None:
-    arguments = {"num_tokens_fn": lambda i: 3 + i % 5, "max_sentences": 4, "required_batch_size_multiple": 8}
-    arguments |= {"fixed_shapes": [(4, 5), (2, 9)]}
-    shipped = data_utils.batch_by_size.__wrapped__(np.arange(13), **arguments)
-    mended = data_utils.batch_by_size(iter(range(13)), **arguments)
-    assert [list(b) for b in mended] == [list(b) for b in shipped]
-    assert data_utils.batch_by_size(np.arange(0), **arguments) == []
-
-
 def test_an_iterator_of_a_task_gives_every_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use FairseqTask.get_batch_iterator, as train, validate and generate do."""
 

@@ -12,7 +12,6 @@ import pytest
 pytest.importorskip("fairseq")
 
 import fairseq
-from fairseq import utils
 
 from fairseq_posenc.compat import literals, safe_load
 
@@ -94,11 +93,3 @@ def test_literals_are_evaluated_as_python_does(text: str) -> None:
 def test_other_code_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a literal"):
         literals.literal(text)
-
-
-def test_helpers_of_fairseq_evaluate_as_before() -> None:
-    assert utils.eval_str_list("[100, 200]", type=int) == [100, 200]
-    assert utils.eval_str_list("3", type=int) == [3]
-    assert [utils.eval_bool("True"), utils.eval_bool("0"), utils.eval_bool(None, True)] == [True, False, True]
-    with pytest.raises(ValueError, match="was not evaluated"):
-        utils.eval_str_list("open('FILE', 'w')")

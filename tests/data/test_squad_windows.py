@@ -70,17 +70,10 @@ def test_a_window_by_hand() -> None:
 def test_shapes_without_room_are_refused() -> None:
     with pytest.raises(ValueError, match="--length 68 leaves no room for a context after a question of 64 pieces"):
         Shape(longest=68)
-    assert Shape(longest=69).room(64) == 1
     with pytest.raises(ValueError, match=r"--separators 3: the number must be 1 or 2"):
         Shape(longest=100, separators=3)
     with pytest.raises(ValueError, match="--stride 0, --longest-question 64: both must be at least 1"):
         Shape(longest=100, stride=0)
-
-
-def test_an_answer_longer_than_any_window_is_in_none() -> None:
-    context = [Piece(10 + number, number, number + 1) for number in range(30)]
-    samples = items([7], context, (2, 20), Shape(longest=14, stride=4, longest_question=1))
-    assert {(item.start, item.end) for item in samples} == {(NULL, NULL)}
 
 
 # --- answers

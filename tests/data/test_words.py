@@ -118,7 +118,7 @@ def test_rounding_keeps_the_mean_number_of_words() -> None:
     assert np.mean(chosen) == pytest.approx(1.3, abs=0.03)  # four standard errors
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.integers(0, 5), st.integers(0, 5))
 def test_masks_depend_on_epoch_and_number_only(ids: list[int], epoch: int, number: int) -> None:
     words = Words([*SPECIALS, "▁a", "b", "▁c", "d", "▁e", "▁"], range(4), "sentencepiece")
@@ -133,12 +133,6 @@ def test_another_epoch_has_other_masks() -> None:
     words, how = Words([*SPECIALS, "▁a"], range(4), "sentencepiece"), masking(5, 5)
     epochs = {masked(np.full(100, 4), words, how, (epoch, 0))[0].tobytes() for epoch in range(20)}
     assert len(epochs) == 20
-
-
-@pytest.mark.parametrize("parts", [{"mask_prob": 0}, {"leave_unmasked_prob": 0.6, "random_token_prob": 0.6}])
-def test_impossible_parts_are_refused(parts: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="-prob"):
-        masking(5, 5, **parts)
 
 
 def test_numbers_of_gpt2_become_pieces(tmp_path: Path) -> None:

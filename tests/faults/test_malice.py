@@ -93,16 +93,6 @@ def test_code_in_a_folder_of_the_hub_is_not_imported(evil: Path, tmp_path: Path,
     assert not [name for name in sys.modules if name.endswith("_evil")]
 
 
-@pytest.mark.parametrize("name", ["tokenizer.json", "sentencepiece.model", "vocab.txt", "bpe.codes"])
-def test_a_tokenizer_runs_no_code(tmp_path: Path, mark: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / name).write_bytes(malicious(mark)["pickle"])
-    checkpoint = ROOT / "tests" / "kept" / "checkpoint.pt"
-    words = ["generate-text", "--checkpoint", str(checkpoint), "--prompt", "w1", "--tokenizer", str(tmp_path / name)]
-    assert status_of(words) not in (0, None)
-    assert name in capsys.readouterr().err
-    assert not mark.exists()
-
-
 # -- names and contents that would control the terminal
 
 #: Clears the screen, sets the title of the window, and writes from right to left.
@@ -114,7 +104,7 @@ def is_harmless(text: str) -> bool:
 
 
 @given(st.text())
-@settings(max_examples=300)
+@settings(max_examples=60)
 def test_shown_text_has_no_control_characters(text: str) -> None:
     assert is_harmless(visible(text))
     assert visible(text) == text or not is_harmless(text)
@@ -124,8 +114,6 @@ def test_shown_text_has_no_control_characters(text: str) -> None:
     "words",
     [
         ["report", "{}", "--output", "page.html"],
-        ["average", "--inputs", "{}", "{}", "--output", "mean.pt"],
-        ["import-hf", "{}", "--pos-enc", "learned", "--output", "out"],
         ["export-hf", "{}", "--output", "out"],
         ["generate-text", "--checkpoint", "{}", "--prompt", "x"],
     ],

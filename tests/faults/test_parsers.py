@@ -44,13 +44,10 @@ from fairseq_posenc.core.refusal import InputError
 from fairseq_posenc.data import answers, question_pieces, words
 from fairseq_posenc.data import questions as question_data
 from fairseq_posenc.data import spans as span_data
-from fairseq_posenc.encodings import StackShape
-from fairseq_posenc.encodings.building import build
 from fairseq_posenc.hub import folder as hub
 from fairseq_posenc.hub import tokenizer
 from fairseq_posenc.papers import reading as papers
 from fairseq_posenc.tasks.sentence_prediction import PosEncSentencePredictionTask
-from recipes.lib import encodings
 from recipes.lib.runs import read_mark
 
 
@@ -350,21 +347,3 @@ def test_a_reader_with_another_error_is_noticed(tmp_path: Path) -> None:
         check(careless(lambda path: json.loads(path.read_text())["data"], "a.json", CorpusError), tmp_path, b"{}")
     with pytest.raises(AssertionError, match="does not name the file"):
         check(careless(lambda path: json.loads(path.read_text()), "a-file.json", ValueError), tmp_path, b"{")
-
-
-# -- words of the command line
-
-
-@settings(SAME, max_examples=300)
-@given(st.text(max_size=30) | st.from_regex(r"(clip|share|layers|init_std|x)=[-0-9a-z.:]{0,8}(,\w+=\w*)?"))
-def test_options_of_encodings_are_used_or_refused(text: str) -> None:
-    shape = StackShape(layers=2, heads=2, dim=8, max_length=8)
-    error = raised(lambda: build("shaw", text, shape), (ValueError,))
-    assert error is None or (str(error) and not isinstance(error, UnicodeError))
-
-
-@settings(SAME, max_examples=200)
-@given(st.text(max_size=30) | st.from_regex(r"(shaw|t5|\w{0,4})(\[\w{0,5}=?\w{0,4}\]?)?"))
-def test_labels_of_encodings_are_read_or_refused(text: str) -> None:
-    error = raised(lambda: encodings.parse(text), (InputError,))
-    assert error is None or "--pos-enc" in str(error)

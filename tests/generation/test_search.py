@@ -1,4 +1,4 @@
-"""Test beam search with both length penalties: that of question generation and that of translation."""
+"""Compare beam search of question generation and of translation, with both length penalties, with all hypotheses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytest.importorskip("fairseq")
 import support_questions as q
 from fairseq.dataclass.configs import GenerationConfig
 from integration import support
-from support_search import LONGEST, PIECES, check_same, exhaustive, restricted, searched
+from support_search import LONGEST, PIECES, POWER, WIDE, check_same, exhaustive, restricted, searched
 
 from fairseq_posenc.generation.search import FORMS, length_penalty
 
@@ -43,14 +43,53 @@ def questions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, dict[
     return model.double(), task, q.batch(task)
 
 
-def test_the_penalties_rank_differently(questions: tuple[Any, Any, dict[str, Any]]) -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_a_beam_as_wide_as_everything_finds_everything(form: str, questions: tuple[Any, Any, dict[str, Any]]) -> None:
+    """Hypotheses consist of two dictionary words and the source's words, never of words of other sources."""
     model, task, batch = questions
-    model = restricted(model, (q.WHAT, q.IS))
-    ranks = [searched(model, task, batch["net_input"], form, beam=20) for form in FORMS]
-    assert [sorted(tokens for tokens, _ in best) for best in ranks[0]] == [
-        sorted(tokens for tokens, _ in best) for best in ranks[1]
-    ]
-    assert any([t for t, _ in ours] != [t for t, _ in other] for ours, other in zip(*ranks, strict=True))
+    size = task.size
+    model = restricted(model, (q.WHAT, q.IS, size, size + 1))
+    pair = [words.index(count) for count in (1, 2) for words in [[len(w) for w in batch["unknown"]]]]
+    inputs = {name: tensor[pair] for name, tensor in batch["net_input"].items()}
+    ranks = searched(model, task, inputs, form, beam=WIDE)
+    for row, words in enumerate([(q.WHAT, q.IS, size), (q.WHAT, q.IS, size, size + 1)]):
+        encoded = model.encoder(*(inputs[k][row : row + 1] for k in ("src_tokens", "src_lengths", "src_segments")))
+        expected = exhaustive(model, encoded, words, form)
+        assert len(expected) == sum(len(words) ** n for n in range(1, LONGEST + 1))
+        check_same(ranks[row], expected)
+
+
+def test_the_cache_changes_nothing(questions: tuple[Any, Any, dict[str, Any]]) -> None:
+    model, task, batch = questions
+    task.cfg.lenpen_form = "gnmt"
+    outputs = []
+    for cached in (True, False):
+        generator = task.build_generator([model], GenerationConfig(beam=4, nbest=4, max_len_b=7, lenpen=POWER))
+        assert generator.model.has_incremental
+        generator.model.has_incremental = cached
+        outputs.append(generator.generate([model], {"net_input": batch["net_input"]}))
+    for ours, other in zip(*outputs, strict=True):
+        check_same(*([(h["tokens"].tolist(), float(h["score"])) for h in best] for best in (ours, other)))
+
+
+def test_copied_words_are_blocked_like_others(questions: tuple[Any, Any, dict[str, Any]]) -> None:
+    """The model may only generate one dictionary word and one unknown word, six in total."""
+    model, task, batch = questions
+    model = restricted(model, (q.WHAT, task.size))
+    options = {"beam": 4, "min_len": 6, "max_len_b": 6}
+    free, blocked = (
+        searched(model, task, batch["net_input"], "fairseq", no_repeat_ngram_size=size, **options) for size in (0, 3)
+    )
+
+    def repeated(tokens: list[int]) -> list[tuple[int, ...]]:
+        """Return the trigrams that occur twice."""
+        trigrams = list(zip(tokens, tokens[1:], tokens[2:], strict=False))
+        return [trigram for trigram in set(trigrams) if trigrams.count(trigram) > 1]
+
+    copied = [trigram for best in free for trigram in repeated(best[0][0]) if task.size in trigram]
+    assert copied
+    assert not any(repeated(tokens) for best in blocked for tokens, _ in best)
+    assert all(task.size in tokens for best in blocked for tokens, _ in best)
 
 
 def test_the_temperature_reaches_copied_words(questions: tuple[Any, Any, dict[str, Any]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from fairseq_posenc.compat import CheckpointError, safe_load
 from fairseq_posenc.hub.export_hf import export
 from fairseq_posenc.hub.folder import SAFE
 from fairseq_posenc.hub.pretrained import read
+
+CASES = tomllib.loads(Path(__file__).with_name("refused.toml").read_text("utf-8"))
 
 
 def test_unusual_vocabularies_become_dictionaries(tmp_path: Path) -> None:
@@ -44,78 +47,35 @@ def test_a_model_without_its_head_is_not_loaded_but_imported(tmp_path: Path) -> 
     assert "lm_head.dense.weight" in report["new"]
 
 
-CLIMBING = {"weight_map": {"x": "../secret.safetensors"}}
-OTHER_WORDS = "\n".join(f"w{i}" for i in range(WORDS))
-
-
-@pytest.mark.parametrize(
-    ("kind", "changes", "message"),
-    [
-        ("bert", {SAFE: b"\x10\0\0\0\0\0\0\0{}"}, "model.safetensors cannot be read"),
-        ("bert", {SAFE: None}, "has no weights"),
-        ("bert", {SAFE: None, f"{SAFE}.index.json": CLIMBING}, "which is outside of the folder"),
-        ("bert", {SAFE: None, f"{SAFE}.index.json": b"\xff"}, "index.json is not valid JSON"),
-        ("bert", {"config.json": None}, "no config.json"),
-        ("bert", {"config.json": b"{"}, "is not valid JSON"),
-        ("bert", {"config.json": {"intermediate_size": 7}}, r"fc1.weight has the shape \[96, 48\] in the source"),
-        ("bert", {"config.json": {"num_hidden_layers": 1}}, r"encoder.layers.1.\S+, which does not fit its settings"),
-        ("bert", {"config.json": {"num_hidden_layers": 3}}, r"no encoder.layers.2.\S+, which its settings require"),
-        ("bert", {"config.json": {"hidden_size": None}}, "hidden_size must be a number"),
-        ("bert", {"config.json": {"model_type": "llama"}}, "model_type is llama, but only bert, roberta, gpt2 can be"),
-        ("bert", {"config.json": {"fairseq_posenc": {"layers": 1, "new": 2}}}, "argument 'new'.*newer fairseq_posenc"),
-        ("bert", {"vocab.txt": OTHER_WORDS.encode()}, r"has no \[CLS\]. Use the model's vocabulary"),
-        ("bert", {"vocab.txt": "\n".join([*BERT_WORDS, "x"]).encode()}, "vocab_size is 40, but the vocabulary .* 41"),
-        ("roberta", {"config.json": {"pad_token_id": "0"}}, "hf: config.json and the weights do not fit each other"),
-        ("gpt2", {"config.json": {"scale_attn_by_inverse_layer_idx": True}}, "layer_idx is True, but only False"),
-        ("gpt2", {"config.json": {"layer_norm_epsilon": 1e-6}}, "layer_norm_epsilon is 1e-06, but only 1e-05"),
-        ("gpt2", {"config.json": {"activation_function": "silu"}}, "activation_function 'silu' is not supported"),
-        ("gpt2", {"config.json": {"eos_token_id": 99}}, "eos_token_id must be the id of the end of text, not 99"),
-    ],
-)
+@pytest.mark.parametrize("case", CASES["folders"], ids=lambda case: case["says"])
 def test_bad_folders_are_named_and_nothing_is_left(
-    kind: str, changes: dict[str, Any], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    case: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = saved(random_model(kind), tmp_path / "hf")
-    for name, content in changes.items():
+    folder = saved(random_model(case["kind"]), tmp_path / "hf")
+    for name, change in case.items():
         path = folder / name
-        if isinstance(content, dict):
+        if isinstance(change, dict):
             known = json.loads(path.read_text("utf-8")) if path.exists() else {}
-            content = json.dumps(known | content).encode()
-        path.unlink() if content is None else path.write_bytes(content)
+            path.write_text(json.dumps(known | change), "utf-8")
+        elif change is False:
+            path.unlink()
+        elif "." in name:
+            path.write_text(change, "utf-8")
     assert main(["import-hf", str(folder), "--pos-enc", "rope", "--output", str(tmp_path / "out")]) == 1
     error = capsys.readouterr().err
-    assert re.search(message, error)
+    assert re.search(case["says"], error)
     assert str(folder) in error
     assert error.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--pos-enc", "m5"], "--pos-enc: unknown position encoding"),
-        (["--pos-enc", "m4[clip=3]", "--pos-enc-args", "clip=3"], "--pos-enc and --pos-enc-args both set the option"),
-        (["--pos-enc", "m4", "--output", "{hf}"], "hf already exists"),
-    ],
-)
-def test_bad_options_leave_nothing(
-    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize(("words", "message"), CASES["words"])
+def test_bad_words_leave_nothing(words: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = saved(random_model("bert"), tmp_path / "hf")
-    output = [] if "--output" in words else ["--output", str(tmp_path / "out")]
-    assert main(["import-hf", str(folder), *output, *(word.format(hf=folder) for word in words)]) == 1
+    given = words.replace("HF", str(folder)).replace("OUT", str(tmp_path / "out")).split()
+    assert main(["import-hf", *given]) == 1
     assert message in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(("name", "told"), [("google-bert/bert-base-uncased", True), ("/no/where", False)])
-def test_a_name_of_the_hub_must_be_downloaded_first(
-    name: str, told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["import-hf", name, "--pos-enc", "m4", "--output", str(tmp_path / "out")]) == 1
-    error = capsys.readouterr().err
-    assert f"{name} does not exist" in error
-    assert (f"huggingface-cli download {name} --local-dir bert-base-uncased" in error) == told
+    assert [path.name for path in tmp_path.iterdir()] == ["hf"]
 
 
 def test_a_damaged_export_is_noticed(tmp_path: Path) -> None:
@@ -135,18 +95,7 @@ def test_a_damaged_export_is_noticed(tmp_path: Path) -> None:
     read(out)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (
-            {"_name": "posenc_transformer"},
-            "posenc_transformer, but only BERT and RoBERTa and language models",
-        ),
-        ({"pos_enc_random": 32}, "--pos-enc-random 32"),
-        ({"decoder_normalize_before": True, "no_decoder_final_norm": True}, "--no-decoder-final-norm, which cannot"),
-        ({"activation_fn": "tanh"}, "activation function 'tanh' is not supported"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "message"), CASES["settings"])
 def test_models_that_cannot_be_exported_are_refused(
     settings: dict[str, Any], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,6 @@ from torch import Tensor
 pytest.importorskip("fairseq")
 pytest.importorskip("transformers")
 
-import transformers
 from safetensors.torch import load_file, save_file
 from support_exchange import LENGTH, WORDS, close, imported, in_fairseq, in_transformers, random_model, saved
 
@@ -99,19 +98,8 @@ def test_another_encoding_replaces_the_positions(tmp_path: Path, capsys: pytest.
     pieces = {"<s>": 0, **{f"p{i}": i for i in range(1, END)}, "<|endoftext|>": END}
     (source / "vocab.json").write_text(json.dumps(pieces), "utf-8")
     folder = imported(source, tmp_path / "out", "--pos-enc", "shaw[clip=4]+t5")
-    printed = capsys.readouterr().out
-    assert "dropped: decoder.pos.learned.weight: --pos-enc shaw+t5 has no such table (learned+" in printed
-    assert "new: decoder.pos.shaw.weight: drawn from" in printed
-    assert "</s> is GPT-2's end of text" in printed
-    assert " ".join(checkpoint.flags(read(folder / "checkpoint.pt", causal=True))) in printed
+    assert " ".join(checkpoint.flags(read(folder / "checkpoint.pt", causal=True))) in capsys.readouterr().out
     report = json.loads((folder / "report.json").read_text("utf-8"))
     assert set(report["copied"]) == {name for name in read(source, causal=True).tensors if ".pos." not in name}
     symbols = [line.split()[0] for line in (folder / "dict.txt").read_text("utf-8").splitlines()]
     assert symbols == ["madeupword0", *(f"p{i}" for i in range(1, END))]
-
-
-def test_an_untrained_gpt2_is_imported_with_a_note(tmp_path: Path) -> None:
-    """The biases of its last layer norm are 0, so no vector has a low logit for every text."""
-    config = transformers.GPT2Config(WORDS, LENGTH, n_embd=16, n_layer=1, n_head=2, eos_token_id=END)
-    (note,) = read(saved(transformers.GPT2LMHeadModel(config), tmp_path / "hf"), causal=True).notes
-    assert "have the logit 0" in note

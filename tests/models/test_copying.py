@@ -13,7 +13,6 @@ from torch import Tensor
 pytest.importorskip("fairseq")
 
 import support_questions as q
-from fairseq.dataclass.configs import GenerationConfig
 from support_questions import probabilities
 
 from fairseq_posenc.models.copying import MECHANISMS, Copied, CopyNet, log_probs, target_log_probs
@@ -130,26 +129,6 @@ def test_an_empty_source_gives_probabilities_too(both: tuple[Any, Any]) -> None:
     model, first = both[0], torch.full((2, 1), q.EOS)
     probs = model.get_normalized_probs(model(sources, None, first), log_probs=False)
     torch.testing.assert_close(probs.sum(-1), torch.ones(2, 1, dtype=probs.dtype), rtol=1e-12, atol=1e-12)
-
-
-def test_words_that_a_sample_does_not_have_get_nothing(both: tuple[Any, Any], batch: dict[str, Any]) -> None:
-    probs = probabilities(both[0], batch)
-    for row, words in zip(probs, batch["unknown"], strict=True):
-        known = q.SIZE + len(words)
-        assert row[:, :known].isfinite().all()
-        assert row[:, known:].eq(-math.inf).all()
-
-
-def test_the_search_and_the_loss_agree(both: tuple[Any, Any], batch: dict[str, Any]) -> None:
-    """The score of each token of a hypothesis is the log-probability that the loss has for this token."""
-    model, task = both
-    options = GenerationConfig(beam=3, nbest=1, max_len_b=6, min_len=6, lenpen=0)
-    best = [hypotheses[0] for hypotheses in task.build_generator([model], options).generate([model], {**batch})]
-    target = torch.stack([hypothesis["tokens"] for hypothesis in best])
-    previous = torch.cat([torch.full((len(target), 1), q.EOS), target[:, :-1]], 1)
-    output = model(**{**batch["net_input"], "prev_output_tokens": previous})
-    expected = torch.stack([hypothesis["positional_scores"] for hypothesis in best])
-    torch.testing.assert_close(model.target_log_probs(output, target), expected)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,8 @@ from integration import support
 from support_exchange import imported, random_model, saved
 from support_glue import FILES, prepare, task_files
 
-from fairseq_posenc.compat.checkpoints import CheckpointError
 from fairseq_posenc.criterions.sentence_prediction import PosEncSentencePredictionCriterion
 from fairseq_posenc.hub.model import ModelConfig
-from fairseq_posenc.hub.vocabulary import with_tokenizer
 from fairseq_posenc.models.finetuning import encoding
 
 TASK = """--task posenc_sentence_prediction --criterion posenc_sentence_prediction --init-token 0 --separator-token 2
@@ -129,24 +126,35 @@ def config(name: str, args: str | None = None) -> ModelConfig:
     return ModelConfig(layers=1, dim=8, ffn=8, heads=2, max_length=16, vocabulary=20, pos_enc=name, pos_enc_args=args)
 
 
-def test_options_of_the_pretrained_model_hold_beside_segments() -> None:
-    own = config("shaw", "clip=4,share=none")
-    assert encoding(own, None, None, "none") == ("shaw", "shaw.clip=4,shaw.share=none")
-    combined = encoding(own, None, "segments.share=layer-wise", "head")
-    assert combined == ("shaw+segments", "shaw.clip=4,shaw.share=none,segments.share=layer-wise")
-    assert encoding(own, None, "clip=8", "none") == ("shaw", "shaw.clip=8,shaw.share=none")
-    assert encoding(own, "rope", None, "head") == ("rope+segments", None)
-    assert encoding(config("learned+segments-input"), None, None, "input")[0] == "learned+segments-input"
-
-
-def test_segments_per_head_are_shared_as_diets_tables_are() -> None:
-    """Segment biases are shared as the position table is, in DIET-ABS and DIET-REL (Chen et al. 2021)."""
-    assert encoding(config("diet-abs"), None, None, "head") == ("diet-abs+segments", "segments.share=layer-wise")
-    assert encoding(config("diet-rel"), None, None, "head") == ("diet-rel+segments", None)
-    shared = encoding(config("diet-rel", "share=head-wise"), None, None, "head")[1]
-    assert shared == "diet_rel.share=head-wise,segments.share=head-wise"
-    assert encoding(config("diet-abs"), None, "segments.share=none", "head")[1] == "segments.share=none"
-    assert encoding(config("diet-abs"), None, None, "input")[1] is None
+@pytest.mark.parametrize(
+    ("own", "given", "segments", "expected"),
+    [
+        (("shaw", "clip=4,share=none"), (None, None), "none", ("shaw", "shaw.clip=4,shaw.share=none")),
+        (
+            ("shaw", "clip=4,share=none"),
+            (None, "segments.share=layer-wise"),
+            "head",
+            ("shaw+segments", "shaw.clip=4,shaw.share=none,segments.share=layer-wise"),
+        ),
+        (("shaw", "clip=4,share=none"), (None, "clip=8"), "none", ("shaw", "shaw.clip=8,shaw.share=none")),
+        (("shaw", "clip=4"), ("rope", None), "head", ("rope+segments", None)),
+        (("learned+segments-input", None), (None, None), "input", ("learned+segments-input", None)),
+        # Segments are shared as the position table is, in DIET-ABS and DIET-REL (Chen et al. 2021).
+        (("diet-abs", None), (None, None), "head", ("diet-abs+segments", "segments.share=layer-wise")),
+        (("diet-abs", None), (None, "segments.share=none"), "head", ("diet-abs+segments", "segments.share=none")),
+        (("diet-rel", None), (None, None), "head", ("diet-rel+segments", None)),
+        (
+            ("diet-rel", "share=head-wise"),
+            (None, None),
+            "head",
+            ("diet-rel+segments", "diet_rel.share=head-wise,segments.share=head-wise"),
+        ),
+    ],
+)
+def test_options_of_the_pretrained_model_hold_beside_segments(
+    own: tuple[str, str | None], given: tuple[str | None, str | None], segments: str, expected: tuple[str, str | None]
+) -> None:
+    assert encoding(config(*own), *given, segments) == expected
 
 
 def test_segments_in_two_ways_are_refused() -> None:
@@ -168,31 +176,6 @@ def test_segments_in_two_ways_are_refused() -> None:
 def test_what_contradicts_the_model_is_refused(scene: Scene, more: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         support.trained(scene.words("RTE", scene.model("shaw"), *more))
-
-
-def test_without_a_pretrained_model_there_is_none(scene: Scene) -> None:
-    words = scene.words("RTE", scene.model("shaw"))
-    at = words.index("--pretrained")
-    with pytest.raises(ValueError, match="--arch posenc_roberta_pretrained needs --pretrained"):
-        support.built_of(words[:at] + words[at + 2 :], seed=1)
-
-
-def test_a_runs_pieces_are_found_where_the_run_lies(scene: Scene, tmp_path: Path) -> None:
-    """recipes/pretrain_mlm stores the tokenizer next to the checkpoints, whose path to the data may have changed."""
-    source, run = scene.model("shaw").parent, tmp_path / "run"
-    checkpoint, shard = run / "checkpoints" / "shaw" / "checkpoint_last.pt", run / "data" / "shard00000"
-    checkpoint.parent.mkdir(parents=True)
-    shard.mkdir(parents=True)
-    shutil.copyfile(source / "checkpoint.pt", checkpoint)
-    with pytest.raises(CheckpointError, match=r"no dict\.txt beside it"):
-        with_tokenizer(checkpoint)
-    shutil.copyfile(source / "dict.txt", shard / "dict.txt")
-    with pytest.raises(CheckpointError, match="has no tokenizer/ beside it"):
-        with_tokenizer(checkpoint)
-    shutil.copytree(source / "tokenizer", run / "data" / "tokenizer")
-    assert with_tokenizer(checkpoint)[0] == with_tokenizer(source / "checkpoint.pt")[0]
-    with pytest.raises(CheckpointError, match=r"gone\.pt does not exist"):
-        with_tokenizer(tmp_path / "gone.pt")
 
 
 # --- training

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -17,14 +16,12 @@ pytest.importorskip("transformers")
 
 import support_questions as q
 from fairseq import checkpoint_utils
-from fairseq.data import Dictionary
 from support_exchange import BERT_WORDS, LENGTH, WORDS, random_model, saved
 
 from fairseq_posenc.compat import CheckpointError
 from fairseq_posenc.data.words import MASK
 from fairseq_posenc.hub.ids import reordered, symbols_in_dictionary
 from fairseq_posenc.hub.pretrained import read
-from fairseq_posenc.models.pretrained_encoder import _check_vocabulary
 
 
 @pytest.fixture(scope="module")
@@ -132,11 +129,3 @@ def test_another_vocabulary_is_refused_with_both_files(tmp_path: Path, data: Pat
         path.write_text("\n".join(lines) + "\n", "utf-8")
     with pytest.raises(CheckpointError, match=r"dict\.src\.txt:3: the piece is 'w3', .* it is 'w0'\. Prepare the data"):
         q.built(prepared, *START, "--encoder-from", source)
-
-
-def test_a_vocabulary_that_cannot_be_compared_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    source = named("bert", tmp_path / "hf")
-    prepared = prepared_for(tmp_path / "prepared", source)
-    pretrained = dataclasses.replace(read(source), vocabulary=None)
-    _check_vocabulary(pretrained, source, Dictionary.load(str(prepared / "dict.src.txt")), prepared / "dict.src.txt")
-    assert "hf has no vocabulary" in caplog.text

@@ -11,7 +11,6 @@ import torch
 from fairseq import tasks
 from integration import support
 
-from fairseq_posenc.compat.checkpoints import CheckpointError
 from fairseq_posenc.metrics.exact_match import exact_matches
 from fairseq_posenc.tasks.answers import AnswersTask
 
@@ -113,25 +112,3 @@ def test_another_kind_of_model_is_refused(tmp_path: Path) -> None:
     config = support.parse([*flags.split(), "--optimizer", "adam", "--criterion", "cross_entropy"])
     with pytest.raises(ValueError, match=r"examples for the decoder, not the encoder-decoder.*posenc_transformer_lm"):
         tasks.setup_task(config.task).build_model(config.model)
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("1\ta = a", "valid.tsv:2: a line must have"),
-        ("x\ta = a\t_ a </s>", "valid.tsv:2: a line must have"),
-        ("1\ta = c\t_ c </s>", "valid.tsv:2: the dictionary does not contain 'c'"),
-        ("1\ta = a\t_ a", "valid.tsv:2: the input has 3 tokens, but the output has 2"),
-    ],
-)
-def test_a_wrong_line_is_named(line: str, message: str, tmp_path: Path) -> None:
-    (folder(tmp_path) / "valid.tsv").write_text(f"1\tb = b\t_ b </s>\n{line}\n")
-    with pytest.raises(CheckpointError, match=message):
-        task(tmp_path).load_dataset("valid")
-
-
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"has no dict.txt"):
-        task(tmp_path / "none")
-    with pytest.raises(CheckpointError, match=r"test.tsv: cannot read"):
-        task(folder(tmp_path)).load_dataset("test")

@@ -87,9 +87,7 @@ def test_texts_of_other_tasks_have_a_reference_each_and_it_is_told(caplog: pytes
         (True, "a b c", r"0 x </s>\. Write ANSWER </s> CONTEXT, because .* has answers"),
         (True, "a </s> b </s> c", "2 x </s>"),
         (True, " </s> b", "the answer is empty"),
-        (True, "a </s> ", "the context is empty"),
         (False, "a </s> b", r"1 x </s>\. Write only a sentence, because .* has no answers"),
-        (False, " ", "it is empty"),
         (None, "a </s> b </s> c", r"2 x </s>\. Write at most one"),
         (None, "a </s> " + "b " * 30, r"34 tokens, but sources may have at most 24 \(--max-source-positions\)"),
     ],
@@ -122,35 +120,29 @@ def fresh(folder: Path, *more: Any) -> Any:
 # -- lengths ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("split", ["train", "test"])
 @pytest.mark.parametrize(
-    ("flag", "limit", "message"),
+    ("flags", "split", "message"),
     [
         (
-            "--max-source-positions",
-            9,
-            r"\d+ of \d+ sources have more than 9 tokens \(item \d+ has 1\d\)\. Give --max-so",
+            ["--max-source-positions", 9],
+            "train",
+            r"\d+ of \d+ sources have more than 9 tokens \(item \d+ has 1\d\)\. Give",
         ),
         (
-            "--max-target-positions",
-            4,
-            r"(160 of 160|11 of 11) questions have more than 4 tokens \(item 0 has 5\)\. Give",
+            ["--max-target-positions", 4],
+            "test",
+            r"11 of 11 questions have more than 4 tokens \(item 0 has 5\)\. Give --ma",
         ),
     ],
 )
 def test_items_that_are_too_long_are_counted_and_refused(
-    split: str, flag: str, limit: int, message: str, data: Path
+    flags: list[Any], split: str, message: str, data: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with pytest.raises(ValueError, match=f"prepared, {split}: {message}.* with a smaller --l"):
-        fresh(data, flag, limit).load_dataset(split)
-
-
-def test_what_is_to_be_skipped_in_validation_is_told(data: Path, caplog: pytest.LogCaptureFixture) -> None:
-    task = fresh(data, "--max-source-positions", 9, "--skip-invalid-size-inputs-valid-test")
-    task.load_dataset("test")
-    assert re.search(r"prepared, test: fairseq leaves out items that are too long\. \d+ of 11 sources", caplog.text)
-    with pytest.raises(ValueError, match="prepared, train: "):
-        task.load_dataset("train")
+    """With a flag of fairseq that leaves them out, a message says so."""
+    with pytest.raises(ValueError, match=f"prepared, {split}: {message}"):
+        fresh(data, *flags).load_dataset(split)
+    fresh(data, *flags, "--skip-invalid-size-inputs-valid-test").load_dataset("test")
+    assert "prepared, test: fairseq leaves out items that are too long." in caplog.text
 
 
 # -- several models ---------------------------------------------------------------------------------------

@@ -80,13 +80,6 @@ def test_words_that_were_never_seen_are_copied_and_spelled(form: str, data: Path
     assert all(words & set(line.split()) for line in output["S"].values())
 
 
-def test_without_copying_they_cannot_be(data: Path, tmp_path: Path) -> None:
-    q.trained(data, *FAST, "--copy-mechanism", "none", "--save-dir", tmp_path)
-    output = generated(data, tmp_path)
-    assert not set(output["H"].values()) & set(references(data).values())
-    assert any("<unk>" in line for line in output["H"].values())
-
-
 def test_interactive_copies_too(data: Path, copying: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     lines = ["a </s> b Zanzibar c d", "e </s> Popocatepetl f g Zanzibar h", "b </s> d e a"]
     source = tmp_path / "lines.txt"
@@ -186,42 +179,24 @@ def test_another_model_has_another_loss(tmp_path: Path, monkeypatch: pytest.Monk
 # -- prepared folders -------------------------------------------------------------------------------------
 
 
-def broken(data: Path, folder: Path, name: str, text: str | None) -> Path:
-    """Return a copy of the folder in which one file has another text or is missing."""
-    shutil.copytree(data, folder)
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("test.src-tgt.src.idx", None, "has no test.src-tgt.src.bin"),
+        ("test.surface.jsonl", '{"unknown": ["x", "y"], "references": [""]}\n', "different numbers of items"),
+        ("test.surface.jsonl", '{"unknown": []}\n' * q.SIZES["test"], r"surface\.jsonl:1: the source has id 1\d"),
+        ("dict.tgt.txt", "what 1\n", r"dict\.src\.txt and .*dict\.tgt\.txt differ"),
+    ],
+)
+def test_a_folder_that_is_not_whole_is_refused(
+    name: str, text: str | None, message: str, data: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(data, tmp_path / "broken")
     (folder / name).unlink()
     if text is not None:
         (folder / name).write_text(text, "utf-8")
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "said"),
-    [
-        ("test.surface.jsonl", None, "has no test.surface.jsonl"),
-        ("test.src-tgt.src.idx", None, "has no test.src-tgt.src.bin"),
-        ("test.surface.jsonl", lambda lines: lines[:-1], "different numbers of items"),
-        (
-            "test.surface.jsonl",
-            lambda lines: ['{"unknown": []}', *lines[1:]],
-            r"surface\.jsonl:1: the source has id 1\d",
-        ),
-    ],
-)
-def test_a_folder_that_is_not_whole_is_refused(name: str, change: Any, said: str, data: Path, tmp_path: Path) -> None:
-    text = None
-    if change is not None:
-        text = "\n".join(change((data / name).read_text("utf-8").splitlines())) + "\n"
-    folder = broken(data, tmp_path / "broken", name, text)
-    _, task = q.built(folder)
-    with pytest.raises((ValueError, FileNotFoundError), match=said):
-        task.load_dataset("test")
-
-
-def test_two_dictionaries_are_refused(data: Path, tmp_path: Path) -> None:
-    folder = broken(data, tmp_path / "broken", "dict.tgt.txt", "what 1\n")
-    with pytest.raises(ValueError, match=r"dict\.src\.txt and .*dict\.tgt\.txt differ"):
-        q.built(folder)
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        q.built(folder)[1].load_dataset("test")
 
 
 def test_text_is_cut_and_joined_as_the_folder_says(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -74,22 +75,6 @@ def test_the_loss_is_the_mean_of_two_cross_entropies_whatever_the_pads(data: Pat
     assert figures["loss"].item() == pytest.approx(losses.sum().item())
 
 
-def test_a_masked_lm_reads_a_checkpoint_with_the_head_and_without(data: Path, place: Path) -> None:
-    model, _ = s.built(data, place / "plain" / "checkpoint.pt")
-    with_head = model.state_dict()
-    task = f"--task posenc_masked_lm --criterion masked_lm --tokens-per-sample {s.LENGTH} --optimizer adam --cpu"
-    sizes = "--arch posenc_roberta_tiny --encoder-layers 1 --encoder-embed-dim 16 --encoder-ffn-embed-dim 32"
-    words = [data, "--user-dir", support.PLUGIN, *task.split(), *sizes.split(), "--encoder-attention-heads", 2]
-    plain, _ = support.built_of([str(word) for word in words], 5)
-    plain.load_state_dict(dict(with_head), strict=True)
-    assert not hasattr(plain, "span_head")
-    with pytest.raises(ValueError, match="--task posenc_squad"):
-        plain(torch.tensor([[0, 5, 2]]), spans=True)
-    own = {name: tensor.clone() for name, tensor in model.span_head.state_dict().items()}
-    model.load_state_dict({name: tensor for name, tensor in with_head.items() if "span_head" not in name}, strict=True)
-    torch.testing.assert_close(dict(model.span_head.state_dict()), own)
-
-
 def test_windows_beyond_what_an_encoding_defines_are_refused_with_the_cure(data: Path, place: Path) -> None:
     source = s.checkpoint(place / "l", "learned")
     files = ("--train", place / "train.json", "--eval", place / "dev.json.gz", "--length", 40)
@@ -100,12 +85,10 @@ def test_windows_beyond_what_an_encoding_defines_are_refused_with_the_cure(data:
         model, _ = s.built(wider, source, "--pos-enc-args", args)
         assert model(torch.full((1, 40), 7), spans=True)[0].shape == (1, 40, 2)
     both = s.checkpoint(place / "both", "learned+diet-abs")
-    with pytest.raises(
-        ValueError, match=r"--pos-enc-args learned\.extend=repeat,diet_abs\.extend=repeat, or "
-    ) as error:
+    cure = r"--pos-enc-args learned\.extend=repeat,diet_abs\.extend=repeat, or (.*)\.$"
+    with pytest.raises(ValueError, match=cure) as error:
         s.built(wider, both)
-    for args in str(error.value).partition("--pos-enc-args ")[2].rstrip(".").split(", or "):
-        s.built(wider, both, "--pos-enc-args", args)
+    s.built(wider, both, "--pos-enc-args", re.search(cure, str(error.value))[1])
     s.built(wider, s.checkpoint(place / "sh", "shaw"))
     with pytest.raises(ValueError, match=r"up to 32 positions\. Use shorter windows \(.*\), or another encoding\.$"):
         s.built(wider, s.checkpoint(place / "lin", "linformer"))
@@ -113,14 +96,10 @@ def test_windows_beyond_what_an_encoding_defines_are_refused_with_the_cure(data:
     assert "segments" in model.encoder.sentence_encoder.pos.members
 
 
-def test_another_architecture_or_folder_is_refused(data: Path, place: Path) -> None:
+def test_another_folder_or_split_is_refused(data: Path, place: Path) -> None:
     source = place / "plain" / "checkpoint.pt"
     with pytest.raises(CheckpointError, match=r"nothing is not a folder"):
         s.built(place / "nothing", source)
-    (place / "empty").mkdir()
-    (place / "empty" / "dict.txt").write_text("a 1\n")
-    with pytest.raises(CheckpointError, match=r"is not a complete output folder of prepare_spans\.py"):
-        s.built(place / "empty", source)
     _, task = s.built(data, source)
     with pytest.raises(CheckpointError, match=r"cannot read the windows .* one of the splits: train, valid"):
         task.load_dataset("test")
@@ -137,14 +116,10 @@ def trained(data: Path, place: Path) -> tuple[Path, list[float]]:
     return place / "saved" / "checkpoint_last.pt", run.losses
 
 
-def test_the_toy_is_learned(trained: tuple[Path, list[float]]) -> None:
-    _, losses = trained
+def test_the_toy_is_learned_and_its_answers_are_scored(trained: Any, data: Path, place: Path, capsys: Any) -> None:
+    checkpoint, losses = trained
     assert np.mean(losses[:3]) > 2
     assert np.mean(losses[-5:]) < 0.3
-
-
-def test_predictions_are_scored_as_the_script_does(trained: Any, data: Path, place: Path, capsys: Any) -> None:
-    checkpoint, _ = trained
     assert not [name for name in read(checkpoint).tensors if "span_head" in name]  # export-hf leaves the head out
     folder = place / "predictions"
     s.called(questions, "--checkpoint", checkpoint, "--data", data, "--output", folder, "--cpu", "--n-best", 4)
@@ -204,19 +179,6 @@ def test_right_answers_that_have_less_than_100_end_the_run(
     assert f"The gold answers score EM {100 - 2.5 * same:.4f} and F1 100.0000, not 100" in capsys.readouterr().out
 
 
-def test_an_answer_without_words_is_told_and_no_fault(place: Path, data: Path, capsys: Any) -> None:
-    content = s.squad(4, 9)
-    part = content["data"][0]["paragraphs"][0]
-    part["context"] = f"the {part['context']}"
-    part["qas"][0]["answers"] = [{"text": "the", "answer_start": 0}]
-    file = s.written(place / "article.json", content)
-    source = place / "plain" / "checkpoint.pt"
-    folder = s.prepared(place / "article", "--checkpoint", source, "--eval", file, "--length", 24)
-    gold = question_scores.baselines(folder, "valid")[question_scores.GOLD]
-    assert (gold["em"], gold["f1"]) == (100, 75)
-    assert "Answers without words have F1 0 by squad-v1.1: q9.0" in capsys.readouterr().out
-
-
 def test_another_vocabulary_or_another_form_of_windows_is_refused(trained: Any, data: Path, place: Path) -> None:
     """The other vocabulary has the same pieces in another order; the other windows have one separator, not two."""
     checkpoint, _ = trained
@@ -231,11 +193,3 @@ def test_another_vocabulary_or_another_form_of_windows_is_refused(trained: Any, 
         questions.load(checkpoint, folder, gpu=False)
     wider = s.prepared(place / "longer", "--checkpoint", source, *words[:3], 28)
     assert questions.load(checkpoint, wider, gpu=False)[1].max_positions() == 28
-
-
-def test_a_question_finds_its_words() -> None:
-    cut = question_scores.Words("words", cased=False)
-    assert question_scores.overlap("A b. Where is Zorn? The hill.", "where is it", 3, cut) == ". Where is"
-    assert question_scores.overlap("too short", "x", 5, cut) == "too short"
-    assert question_scores.units(["of the books 日本"]) == "words"
-    assert question_scores.units(["中国是a"]) == "chars"

@@ -98,6 +98,10 @@ def test_positions_at_the_input_leave_rank_d_and_a_product_adds_its_rank() -> No
         assert [set(values.flatten().tolist()) for values in ranks] == [{16}, {16 + added}, {16}, {added}]
 
 
+def test_the_effective_rank_keeps_99_percent_of_the_energy() -> None:
+    assert [int(each) for each in rank.ranks(torch.diag(torch.tensor([10.0, 10.0, 0.1, 0.0])))] == [3, 2]
+
+
 def test_gradients_of_tokens_and_positions_are_equal_at_the_input_only() -> None:
     """Theorem 2, for equation (5): L(g(X + P), y) with any g."""
     at_input, per_head = theorems.gradients(columns=9, dim=16, heads=2)

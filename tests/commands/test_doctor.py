@@ -66,6 +66,7 @@ def test_a_check_says_what_it_finds_and_how_to_repair_it(check: report.Check, st
     assert check.status == status
     assert found in check.found
     assert bool(check.mend) == (status != "ok")
+    assert (f"-> {check.mend}" in report.as_text([check])) == bool(check.mend)
 
 
 # The parts of NVIDIA apex that fairseq uses. Another project is named apex, too.

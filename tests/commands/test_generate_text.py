@@ -117,6 +117,24 @@ def test_what_cannot_be_generated_is_refused(
     assert re.search(message, error), error
 
 
+def test_texts_are_printed_and_unknown_words_are_told(
+    checkpoints: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--checkpoint", str(checkpoints["plain"]), "--prompt", f"{PROMPT} nonsense", "--length", "2"]
+    assert main(["generate-text", *words, "--samples", "2"]) == 0
+    printed = capsys.readouterr()
+    assert f"=== prompt 1, text 2 ===\n{PROMPT} <unk>" in printed.out
+    assert re.search(r"prompt 1 contains tokens \(1 of 4\) that are not in .*dict\.txt: they are <unk>", printed.err)
+
+
+def test_another_kind_of_model_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    state = torch.load(KEPT, weights_only=False)
+    state["cfg"]["model"]["_name"] = "posenc_roberta_tiny"
+    torch.save(state, tmp_path / "masked.pt")
+    error = refused(capsys, "--checkpoint", tmp_path / "masked.pt", "--prompt", PROMPT)
+    assert "the model is posenc_roberta_tiny, which is not a language model of this package" in error
+
+
 def test_prompts_are_lines_that_end_at_line_feeds(
     checkpoints: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

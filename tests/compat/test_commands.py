@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import re
 import sys
+import warnings
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +19,7 @@ pytest.importorskip("fairseq")
 
 from fairseq import options, utils
 from fairseq.distributed import utils as distributed
+from torch.utils.data import DataLoader, TensorDataset
 
 import fairseq_posenc
 from fairseq_posenc import compat
@@ -178,3 +181,26 @@ def test_a_second_copy_is_refused_every_time(tmp_path: Path) -> None:
             utils.import_user_module(user_dir(copy))
         assert str(copy) in str(refusal.value)
         assert str(PACKAGE) in str(refusal.value)
+
+
+# -- warnings and messages
+
+
+def test_commands_hide_debug_messages_and_warnings_about_fairseqs_own_code(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LOGLEVEL=DEBUG shows the messages."""
+    levels = []
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        commands.mend()
+        for chosen in ("DEBUG", ""):
+            monkeypatch.setenv("LOGLEVEL", chosen) if chosen else monkeypatch.delenv("LOGLEVEL", raising=False)
+            with caplog.at_level(logging.DEBUG):
+                options.parse_args_and_arch(options.get_generation_parser(), ["data-bin"])
+                levels.append(logging.getLogger().level)
+        next(iter(DataLoader(TensorDataset(torch.ones(1)), pin_memory=True)))
+        for category, module in ((UserWarning, "hydra.core"), (FutureWarning, "fairseq.trainer"), (FutureWarning, "a")):
+            warnings.warn_explicit(f"of {module}", category, "file.py", 1, module=module)
+    assert levels == [logging.DEBUG, logging.INFO]
+    assert [str(warning.message) for warning in seen] == ["of a"]

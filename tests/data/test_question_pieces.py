@@ -72,6 +72,17 @@ def test_unknown_letters_can_be_copied_and_special_symbols_are_text(prepared: Pr
     assert data.source[0].count("</s>") == 2
 
 
+def test_text_without_pieces_is_empty(prepared: Prepared) -> None:
+    """A zero-width space is not white space, but the tokenizer drops it."""
+    folder, context = hugging_face("wordpiece", prepared.folder / "encoder"), "The word \u200b ends."
+    entries = [asked("a", "\u200b", ("word", 4)), asked("b", "Who?", ("\u200b", 9))]
+    questions = squad([(context, entries), ("\u200b", [asked("c", "Who?", ("\u200b", 0))])])
+    ended = prepared.run(*prepared.both(questions, questions), "--tokenizer", folder)
+    assert ended.status != 0
+    for what, name in (("question", "a"), ("answer", "b"), ("context", "c")):
+        assert f"1 x empty {what}, refused: {name}" in ended.error
+
+
 # --- surface
 
 

@@ -1,7 +1,7 @@
 """Test law 19: the compiled formula, which GPUs run, has the outputs and gradients of the reference, in few graphs.
 
 `make test` traces the formula of every kind of encoding without generating code, and generates it for one on a CPU;
-`test_compiled` also traces the gradients. With `--device cuda`, the tests at users' sizes run on the GPU.
+`test_compiled` also traces gradients. With `--device cuda`, the tests at users' sizes run on the GPU.
 """
 
 from __future__ import annotations
@@ -195,25 +195,21 @@ def test_an_encoding_that_compiles_to_something_else_is_caught() -> None:
 # -- as in eager mode -----------------------------------------------------------------------------------------
 
 
-def one_step(stack: Stack, seed: int = 0) -> list[Tensor]:
-    """Return the output and the gradients of a training step with dropout."""
-    tokens, x, where = batch_of(stack, [7, 5])
-    x.requires_grad_()
-    torch.manual_seed(seed)
-    out = stack(x, where)[0][tokens.ne(PAD)]
-    return with_gradients(out, directed(out), [x, *stack.parameters()])
-
-
 @pytest.mark.usefixtures("traced_gradients")
 @pytest.mark.skipif(ON_GPU, reason="inductor draws other random numbers than torch does eagerly")
 def test_dropout_is_the_same_as_in_eager_mode() -> None:
     """Compiling must not draw random numbers, and activation checkpointing must draw the same again."""
     case = Case("m1")
     stack = case.stack(case.shape(), attention_dropout=0.4, checkpoint_activations=True).train()
-    for actual, expected in compiled_and_explicit(stack, lambda: one_step(stack)):
+
+    def run(seed: int = 0) -> list[Tensor]:
+        torch.manual_seed(seed)
+        return trained(stack, padded([7, 5], 7))
+
+    for actual, expected in compiled_and_explicit(stack, run):
         assert_close(actual, expected, 1e-9, "a step with dropout")
     use_path(stack, "compiled")
-    assert not torch.equal(one_step(stack)[0], one_step(stack, seed=1)[0])
+    assert not torch.equal(run()[0], run(seed=1)[0])
 
 
 @pytest.mark.usefixtures("traced_gradients")

@@ -35,7 +35,7 @@ if sys.prefix != sys.base_prefix:  # `.venv/bin/python -m pytest` finds the prog
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.prefix) / "bin"), os.environ.get("PATH", os.defpath)])
     os.environ["VIRTUAL_ENV"] = sys.prefix
 
-# Whoever starts the tests with nohup or in a script's background ignores these, and so would processes of the tests.
+# A shell that starts the tests with nohup or in the background lets them, and so their processes, ignore these.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 

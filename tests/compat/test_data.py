@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import support_warm
 import torch
 
 pytest.importorskip("fairseq")
@@ -170,8 +171,7 @@ def preprocess(folder: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "fairseq_cli.preprocess", "--user-dir", str(ROOT / "fairseq_posenc")]
     command += ["--source-lang", "en", "--target-lang", "de", "--destdir", "out"]
     command += ["--trainpref", "train", "--validpref", "valid"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return support_warm.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
 
 def test_preprocess_keeps_pairs_together(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from fairseq import utils
 
 from fairseq_posenc.compat import literals, safe_load
 
+pytestmark = pytest.mark.filterwarnings("ignore:invalid escape sequence:SyntaxWarning")
 SOURCE = Path(fairseq.__file__).parent
 #: Files of fairseq that start programs, and why no file of data or options reaches them as code.
 PROGRAMS = {
@@ -25,18 +27,22 @@ PROGRAMS = {
 }
 
 
-def files_that_call(*names: str) -> set[str]:
-    """Return the files of fairseq that call one of these functions, by themselves or of a module; not as methods."""
-    found = set()
+@functools.cache
+def calls() -> dict[str, set[str]]:
+    """Return by file of fairseq which functions it calls, by themselves or of a module; not as methods."""
+    found = {}
     for path in SOURCE.rglob("*.py"):
         place = path.relative_to(SOURCE).as_posix()
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in names and not place.startswith("examples/"):
-                found.add(place)
+        if not place.startswith("examples/"):
+            nodes = ast.walk(ast.parse(path.read_text("utf-8")))
+            found[place] = {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
     return found
 
 
-@pytest.mark.filterwarnings("ignore:invalid escape sequence:SyntaxWarning")
+def files_that_call(*names: str) -> set[str]:
+    return {file for file, called in calls().items() if called.intersection(names)}
+
+
 def test_every_module_of_fairseq_that_evaluates_text_evaluates_literals() -> None:
     evaluating = files_that_call("eval", "exec")
     assert len(evaluating) > 10
@@ -45,7 +51,6 @@ def test_every_module_of_fairseq_that_evaluates_text_evaluates_literals() -> Non
         assert vars(module)["eval"] is literals.literal, file
 
 
-@pytest.mark.filterwarnings("ignore:invalid escape sequence:SyntaxWarning")
 def test_every_module_of_fairseq_that_loads_files_loads_plain_data() -> None:
     """In distributed/utils.py, fairseq loads what other processes of the same training send."""
     loading = files_that_call("torch.load") - {"distributed/utils.py"}
@@ -55,7 +60,6 @@ def test_every_module_of_fairseq_that_loads_files_loads_plain_data() -> None:
         assert vars(module)["torch"].load is safe_load, file
 
 
-@pytest.mark.filterwarnings("ignore:invalid escape sequence:SyntaxWarning")
 def test_no_other_file_of_fairseq_runs_what_it_reads() -> None:
     programs = ("system", "popen", "Popen", "call", "run", "check_output", "check_call")
     assert files_that_call(*(f"{module}.{name}" for module in ("os", "subprocess") for name in programs)) == PROGRAMS

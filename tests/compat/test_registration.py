@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -58,54 +59,82 @@ def test_commands_that_need_no_fairseq_do_not_import_it(command: str) -> None:
     """)
 
 
-def test_fairseq_that_is_imported_later_is_not_changed() -> None:
-    works(f"import fairseq_posenc as pe; pe.names(); import fairseq.models; exec({NO!r})")
-
-
+IMPORTED = "import fairseq_posenc as pe; pe.names()"
+#: A call of fairseq for the folder that replaces @.
+USER_DIR = (
+    "from argparse import Namespace; from fairseq import utils; utils.import_user_module(Namespace(user_dir='@'))"
+)
 WAYS = {
     "fairseq first": "import fairseq, fairseq_posenc",
-    "models": "import fairseq_posenc as pe; pe.names(); import fairseq_posenc.models",
+    "models": f"{IMPORTED}; import fairseq_posenc.models",
     "a class of tasks": "from fairseq_posenc.tasks.lm_memory import LMMemoryTask",
     "a class of criterions": "import fairseq_posenc.criterions.squad",
     "optim": "import fairseq_posenc.optim",
     "unpickling": r"import pickle; pickle.loads(b'cfairseq_posenc.models.translation\nPosEncTransformer\n.')",
+    "--user-dir package": f"{IMPORTED}; {USER_DIR}; {USER_DIR}",
+    "--user-dir link": f"{USER_DIR}; {USER_DIR}",
+    "--user-dir clone": f"{IMPORTED}; {USER_DIR}",
 }
+TWICE = """
+import fairseq_posenc.models
+from fairseq import checkpoint_utils, options, search, utils
+from fairseq.data import MMapIndexedDataset, data_utils, token_block_dataset
+from fairseq.trainer import Trainer
+from fairseq_posenc import compat
+owners = (checkpoint_utils, options, search.DiverseBeamSearch, utils, MMapIndexedDataset, data_utils)
+owners += (token_block_dataset, Trainer)
+def mended():
+    return [dict(vars(owner)) for owner in owners]
+before = mended()
+compat.apply()
+assert mended() == before
+"""
+CODES = {way: f"{code}\n{YES}" for way, code in WAYS.items()}
+CODES |= {"applying the fixes twice": TWICE, "fairseq imported later": f"{IMPORTED}; import fairseq.models\n{NO}"}
+#: Import what fairseq needs, which takes most of the time, and then run each code in a fork.
+FORKS = """
+import contextlib, json, os, sys, traceback, torch
+with contextlib.suppress(ImportError):
+    import sklearn, torch.utils.tensorboard
+assert not {"fairseq", "fairseq_posenc"} & set(sys.modules)
+errors = {}
+for way, code in json.loads(sys.argv[1]).items():
+    read, write = os.pipe()
+    if os.fork() == 0:
+        with os.fdopen(write, "w") as file:
+            try:
+                exec(code, {})
+            except BaseException:
+                file.write(traceback.format_exc())
+            else:
+                file.write("done")
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as file:
+        errors[way] = file.read()
+    os.wait()
+print(json.dumps(errors))
+"""
 
 
-#: Ways that `make test` tries; each takes a new process.
-TRIED = ("fairseq first", "models", "unpickling")
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return what each code printed: "done", or its error. --user-dir names the package, a link to it, or the clone."""
+    folder = tmp_path_factory.mktemp("user_dirs")
+    for name, place in {"link": PACKAGE, "clone": ROOT}.items():
+        (folder / name).mkdir()
+        (folder / name / PACKAGE.name).symlink_to(place)
+    codes = {way: code.replace("@", f"{folder / way.split()[-1] / PACKAGE.name}") for way, code in CODES.items()}
+    codes["--user-dir package"] = CODES["--user-dir package"].replace("@", str(PACKAGE))
+    done = run(FORKS, json.dumps(codes))
+    assert done.returncode == 0, done.stderr
+    printed: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return printed
 
 
-@pytest.mark.parametrize("way", [pytest.param(w, marks=[] if w in TRIED else [pytest.mark.long]) for w in WAYS])
-def test_each_way_registers_everything(way: str) -> None:
-    works(f"{WAYS[way]}\n{YES}")
-
-
-IMPORTED = "import fairseq_posenc as pe; pe.names()"
-
-
-@pytest.mark.parametrize(
-    ("before", "folder"),
-    [
-        *(("", "link"), (IMPORTED, "clone")),
-        *(pytest.param(IMPORTED, folder, marks=pytest.mark.long) for folder in ("package", "link")),
-    ],
-)
-def test_user_dir_registers_everything(before: str, folder: str, tmp_path: Path) -> None:
-    """--user-dir names the package, a link to it, or the clone that contains it."""
-    (tmp_path / PACKAGE.name).symlink_to(PACKAGE if folder == "link" else ROOT)
-    works(
-        f"""
-        import sys
-        {before}
-        from argparse import Namespace
-        from fairseq import utils
-        utils.import_user_module(Namespace(user_dir=sys.argv[1]))
-        utils.import_user_module(Namespace(user_dir=sys.argv[1]))
-        exec({YES!r})
-        """,
-        str(PACKAGE if folder == "package" else tmp_path / PACKAGE.name),
-    )
+@pytest.mark.parametrize("way", CODES)
+def test_each_way_registers_everything_once_and_only_then(way: str, output: dict[str, str]) -> None:
+    assert output[way] == "done", output[way]
 
 
 def test_spawned_processes_register(tmp_path: Path) -> None:
@@ -122,23 +151,6 @@ if __name__ == "__main__":
         pool.map(check, [PosEncTransformer])
 """)
     works(f"import runpy, sys; sys.argv[:] = [{str(program)!r}]; runpy.run_path({str(program)!r}, run_name='__main__')")
-
-
-def test_applying_the_fixes_twice_changes_nothing() -> None:
-    works("""
-        import fairseq_posenc.models
-        from fairseq import checkpoint_utils, options, search, utils
-        from fairseq.data import MMapIndexedDataset, data_utils, token_block_dataset
-        from fairseq.trainer import Trainer
-        from fairseq_posenc import compat
-        owners = (checkpoint_utils, options, search.DiverseBeamSearch, utils, MMapIndexedDataset, data_utils)
-        owners += (token_block_dataset, Trainer)
-        def mended():
-            return [dict(vars(owner)) for owner in owners]
-        before = mended()
-        compat.apply()
-        assert mended() == before
-    """)
 
 
 def test_a_broken_fairseq_is_named(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """Show what the presets of the recipes run, in a form that is the same on every machine.
 
 `python tests/recipes/golden.py --write [RECIPE...]` writes tests/recipes/golden/RECIPE/PRESET.txt again;
-test_laws.py compares these files with the recipes. Options that a preset needs, such as a checkpoint, stand in
-tests/recipes/golden/RECIPE/arguments, one preset a line: `PRESET OPTIONS` (`*` means all presets of the recipe).
+test_recipe_options.py compares these files with the recipes. Options that a preset needs, such as a checkpoint, stand
+in tests/recipes/golden/RECIPE/arguments, one preset a line: `PRESET OPTIONS` (`*` means all presets of the recipe).
 """
 
 from __future__ import annotations

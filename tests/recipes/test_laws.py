@@ -1,4 +1,4 @@
-"""Check what holds for every recipe, and what the engine promises, with the toy recipe that trains in milliseconds."""
+"""Check what the engine of the recipes promises, with the toy recipe that trains in milliseconds."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import contextlib
 import json
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import time
 import tomllib
 from collections.abc import Callable, Mapping
@@ -18,22 +16,12 @@ from pathlib import Path
 
 import pytest
 import support_curves
-from golden import GOLDEN, ROOT, TOY, WITH_GPU, environment, presets, recipes, stored, text
+from golden import ROOT, TOY, WITH_GPU, environment
+from running import NAMES, RECIPES, ran, refused, run
 
-from recipes.lib import settings
-
-NAMES = [recipe.name for recipe in recipes()]
-RECIPES = {recipe.name: recipe for recipe in recipes()}
 PLACES = ["words.txt", "none.s1@1", "none.s1@3", "none.s1.json", "shaw.s2@4", "shaw.s2.json"]
 LAUNCHED = tomllib.loads(Path(__file__).with_name("launch.toml").read_text("utf-8"))["training"]
-REFUSED = tomllib.loads(Path(__file__).with_name("refused.toml").read_text("utf-8"))
 TWO_SEEDS = ("--seeds", "1,2", "--until", "score")
-
-
-def run(recipe: Path, *words: object, cwd: Path = ROOT, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a recipe to its end, whatever its exit status."""
-    command = [str(recipe / "run.sh"), *map(str, words)]
-    return subprocess.run(command, cwd=cwd, env=environment(**variables), capture_output=True, text=True)
 
 
 def finish(output: Path, *words: object, **variables: str) -> str:
@@ -43,24 +31,9 @@ def finish(output: Path, *words: object, **variables: str) -> str:
     return process.stdout
 
 
-def refused(recipe: Path, *words: object, **variables: str) -> str:
-    """Return the one line with which a recipe refuses its options."""
-    process = run(recipe, *words, **variables)
-    assert process.returncode == 1, process.stdout
-    assert process.stdout == ""
-    [line] = process.stderr.splitlines()
-    assert line.startswith("error: ")
-    return line
-
-
 def scores(output: Path) -> dict[str, str]:
     """Return the scores of a run, which finetuning has in a folder of its evaluation, and of runs inside of it."""
     return {str(path.relative_to(output)): path.read_text() for path in sorted(output.glob("**/scores/*.json"))}
-
-
-def ran(printed: str) -> list[str]:
-    """Return the steps that a run started."""
-    return re.findall(r"\] (\S+) \.\.\.$", printed, re.MULTILINE)
 
 
 def holders(output: Path) -> set[int]:
@@ -390,51 +363,6 @@ def test_the_number_of_processes_does_not_change_what_a_training_is(tmp_path: Pa
     assert len(ran(finish(tmp_path / "out", "--until", "train", "--batches", 2))) == 2
 
 
-# --- all recipes
-
-
-@pytest.fixture
-def bare(tmp_path: Path) -> dict[str, str]:
-    """Return variables with which there is no environment, and Python has only its standard library."""
-    for name in ("python", "python3"):
-        (tmp_path / name).write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
-        (tmp_path / name).chmod(0o755)
-    return {"PATH": f"{tmp_path}:/usr/bin:/bin", "VIRTUAL_ENV": str(tmp_path), "PYTHONPATH": ""}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_help_needs_only_python_and_explains_every_setting(name: str, bare: dict[str, str]) -> None:
-    process = run(RECIPES[name], "--help", **bare)
-    assert process.returncode == 0, process.stderr
-    options = re.findall(r"^  --(\S+) +(.*) \(.*\)$", process.stdout, re.MULTILINE)
-    assert {"preset", "pos-enc", "output", "seeds", "jobs", "train.FLAG"} <= {option for option, _ in options}
-    assert all(len(about) > 10 for _, about in options)
-    assert set(presets(RECIPES[name])) <= set(process.stdout.split())
-    assert not re.search("[A-Z]:.*Error", process.stderr)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_wrong_options_are_refused_before_anything_is_written(name: str, tmp_path: Path) -> None:
-    recipe, output = RECIPES[name], ("--output", tmp_path / "out")
-    assert "unknown option --sede; did you mean --seeds?" in refused(recipe, *output, "--sede", 1)
-    assert "--seeds x: the value must be a whole number" in refused(recipe, *output, "--seeds", "1,x")
-    assert "--jobs 0: the value must be a whole number (1..)" in refused(recipe, *output, "--jobs=0")
-    assert "there is no position encoding 'shw'; did you mean shaw?" in refused(recipe, *output, "--pos-enc", "shw")
-    assert "no such preset; did you mean smoke?" in refused(recipe, *output, "--preset", "smkoe")
-    assert "--until trian: there is no such step; did you mean train?" in refused(recipe, *output, "--until", "trian")
-    assert "Give --precision instead" in refused(recipe, *output, "--train.fp16", "true")
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_preset_runs_the_commands_of_its_golden_text(name: str) -> None:
-    recipe = RECIPES[name]
-    known = {path.stem for path in (GOLDEN / name).glob("*.txt")}
-    assert set(presets(recipe)) == known, "run: python tests/recipes/golden.py --write"
-    changed = [preset for preset in presets(recipe) if text(recipe, preset) != stored(recipe, preset).read_text()]
-    assert not changed, f"run: python tests/recipes/golden.py --write {name}, and read what changed"
-
-
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "toy"])
@@ -458,37 +386,6 @@ def test_a_recipe_killed_in_every_kind_of_step_ends_with_the_same_scores(name: s
 
 
 # --- settings
-
-
-@pytest.mark.parametrize(("name", "words"), [(name, words) for name, table in REFUSED.items() for words in table])
-def test_what_cannot_be_is_refused_before_the_first_step(name: str, words: str, tmp_path: Path) -> None:
-    (tmp_path / "corpus").mkdir()
-    texts = [f"corpus/{split}.{code}" for split in ("train", "val", "test") for code in ("en", "xx")]
-    for file in ("model.pt", *texts):
-        (tmp_path / file).write_text("text\n")
-    given = [word.replace("{root}", str(ROOT)) for word in shlex.split(words)]
-    process = run(RECIPES[name], "--output", "out", "--device", "cpu", *given, cwd=tmp_path)
-    assert process.returncode == 1
-    assert REFUSED[name][words].replace("{root}", str(ROOT)) in process.stderr.splitlines()[-1]
-    assert ran(process.stdout) == []
-    assert process.stdout or not (tmp_path / "out").exists()  # most are refused before the folder is made
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_an_option_that_a_value_makes_useless_is_refused(name: str, tmp_path: Path) -> None:
-    known = settings.declared(RECIPES[name] / "run.sh")
-    for option, setting in known.items():
-        other, _, wanted = setting.condition.partition("=")
-        if not other:
-            continue
-        choices = known[other].kind.removeprefix("list ").split("|")
-        assert set(wanted.split(",")) <= set(choices), f"{option}: --{other} has no such value"
-        useless = next((value for value in choices if value not in {*wanted.split(","), *settings.EXISTS}), None)
-        if useless:
-            words = (f"--{option.replace('_', '-')}", "1", f"--{other}", useless)
-            assert f"has no effect with --{other} {useless}" in refused(
-                RECIPES[name], "--output", tmp_path / "o", *words
-            )
 
 
 def test_a_preset_of_the_user_may_not_set_what_no_setting_reads(tmp_path: Path) -> None:

@@ -1,0 +1,90 @@
+"""Check what holds for every recipe: its help, the commands of its presets, and the options that it refuses."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from golden import GOLDEN, ROOT, presets, stored, text
+from running import NAMES, RECIPES, ran, refused, run
+
+from recipes.lib import settings
+
+REFUSED = tomllib.loads(Path(__file__).with_name("refused.toml").read_text("utf-8"))
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> dict[str, str]:
+    """Return variables with which there is no environment, and Python has only its standard library."""
+    for name in ("python", "python3"):
+        (tmp_path / name).write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+        (tmp_path / name).chmod(0o755)
+    return {"PATH": f"{tmp_path}:/usr/bin:/bin", "VIRTUAL_ENV": str(tmp_path), "PYTHONPATH": ""}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_needs_only_python_and_explains_every_setting(name: str, bare: dict[str, str]) -> None:
+    process = run(RECIPES[name], "--help", **bare)
+    assert process.returncode == 0, process.stderr
+    options = re.findall(r"^  --(\S+) +(.*) \(.*\)$", process.stdout, re.MULTILINE)
+    assert {"preset", "pos-enc", "output", "seeds", "jobs", "train.FLAG"} <= {option for option, _ in options}
+    assert all(len(about) > 10 for _, about in options)
+    assert set(presets(RECIPES[name])) <= set(process.stdout.split())
+    assert not re.search("[A-Z]:.*Error", process.stderr)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_wrong_options_are_refused_before_anything_is_written(name: str, tmp_path: Path) -> None:
+    recipe, output = RECIPES[name], ("--output", tmp_path / "out")
+    assert "unknown option --sede; did you mean --seeds?" in refused(recipe, *output, "--sede", 1)
+    assert "--seeds x: the value must be a whole number" in refused(recipe, *output, "--seeds", "1,x")
+    assert "--jobs 0: the value must be a whole number (1..)" in refused(recipe, *output, "--jobs=0")
+    assert "there is no position encoding 'shw'; did you mean shaw?" in refused(recipe, *output, "--pos-enc", "shw")
+    assert "no such preset; did you mean smoke?" in refused(recipe, *output, "--preset", "smkoe")
+    assert "--until trian: there is no such step; did you mean train?" in refused(recipe, *output, "--until", "trian")
+    assert "Give --precision instead" in refused(recipe, *output, "--train.fp16", "true")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_preset_runs_the_commands_of_its_golden_text(name: str) -> None:
+    recipe = RECIPES[name]
+    known = {path.stem for path in (GOLDEN / name).glob("*.txt")}
+    assert set(presets(recipe)) == known, "run: python tests/recipes/golden.py --write"
+    changed = [preset for preset in presets(recipe) if text(recipe, preset) != stored(recipe, preset).read_text()]
+    assert not changed, f"run: python tests/recipes/golden.py --write {name}, and read what changed"
+
+
+@pytest.mark.parametrize(("name", "words"), [(name, words) for name, table in REFUSED.items() for words in table])
+def test_what_cannot_be_is_refused_before_the_first_step(name: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "corpus").mkdir()
+    texts = [f"corpus/{split}.{code}" for split in ("train", "val", "test") for code in ("en", "xx")]
+    for file in ("model.pt", *texts):
+        (tmp_path / file).write_text("text\n")
+    given = [word.replace("{root}", str(ROOT)) for word in shlex.split(words)]
+    process = run(RECIPES[name], "--output", "out", "--device", "cpu", *given, cwd=tmp_path)
+    assert process.returncode == 1
+    assert REFUSED[name][words].replace("{root}", str(ROOT)) in process.stderr.splitlines()[-1]
+    assert ran(process.stdout) == []
+    assert process.stdout or not (tmp_path / "out").exists()  # most are refused before the folder is made
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_option_that_a_value_makes_useless_is_refused(name: str, tmp_path: Path) -> None:
+    known = settings.declared(RECIPES[name] / "run.sh")
+    for option, setting in known.items():
+        other, _, wanted = setting.condition.partition("=")
+        if not other:
+            continue
+        choices = known[other].kind.removeprefix("list ").split("|")
+        assert set(wanted.split(",")) <= set(choices), f"{option}: --{other} has no such value"
+        useless = next((value for value in choices if value not in {*wanted.split(","), *settings.EXISTS}), None)
+        if useless:
+            words = (f"--{option.replace('_', '-')}", "1", f"--{other}", useless)
+            assert f"has no effect with --{other} {useless}" in refused(
+                RECIPES[name], "--output", tmp_path / "o", *words
+            )

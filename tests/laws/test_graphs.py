@@ -377,3 +377,24 @@ def test_training_at_users_sizes_is_finite_and_close(case: Case, dtype: torch.dt
         assert torch.isfinite(out).all()
         out.float().square().sum().backward()
         assert all(torch.isfinite(p.grad).all() for p in dropped.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("length", [64, 192, 320, 704] if ON_GPU else [24])
+@pytest.mark.parametrize("name", ["none", "rope", "t5"])
+def test_gradients_with_a_mask_are_finite_if_all_logits_are_very_negative(name: str, length: int) -> None:
+    """At such lengths, the gradient of cuDNN's kernel contains NaN if a row's logsumexp is below -88.7."""
+    case = Case(name)
+    shape = case.shape(layers=1, heads=4, head_dim=64, max_length=length)
+    stack = case.stack(shape).to(torch.bfloat16 if ON_GPU else torch.float32).train()
+    attention = stack.layers[0].self_attn
+    with torch.no_grad():  # all keys point away from all queries
+        attention.k_proj.weight.copy_(-attention.q_proj.weight)
+    tokens = padded([length, length - 5], length)
+    x = 60 * normal(1, 1, shape.dim, generator=torch.Generator().manual_seed(0)).expand(2, length, -1)
+    own = x.to(attention.q_proj.weight.dtype).requires_grad_()
+    where = positions_of(tokens, stack)
+    out = attention(own, where, stack.pos.per_layer(where)[0])[0]
+    (gradient,) = torch.autograd.grad(directed(out), own)
+    q, k = attention.project_query(own), attention.project_key(own)
+    assert float((q * k).sum(-1).max()) * attention.head_dim**-0.5 < -88.7
+    assert gradient.isfinite().all()

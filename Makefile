@@ -45,7 +45,6 @@ test: lint ## run the linters, then the test suite
 	@$(ENV) $(ONE_THREAD) $(COMPLETE) $(PYTEST) $(PYTEST_ARGS)
 
 test-long: setup ## run the tests marked `long`, and those in a headless browser (skipped without chromium)
-	@recipes/lib/setup_env.sh docs
 	@$(ENV) $(ONE_THREAD) $(COMPLETE) $(PYTEST) -m 'long or browser' -rs $(PYTEST_ARGS)
 
 test-slurm: setup ## start a Slurm cluster on this machine, train on it and stop it (as root; may install slurm-wlm)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
@@ -32,6 +33,7 @@ def imported(path: Path, root: Path) -> Iterator[tuple[str, str]]:
             yield from ((module, f"{module}.{alias.name}") for alias in node.names)
 
 
+@functools.cache
 def imports(folder: Path, root: Path = ROOT) -> dict[str, set[str]]:
     """Return what each module of a folder imports, also inside functions, if Python looks for modules in `root`."""
     names = {path: ".".join(path.relative_to(root).with_suffix("").parts) for path in folder.rglob("*.py")}

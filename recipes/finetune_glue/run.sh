@@ -29,6 +29,8 @@ options "$@"
 [[ $pretrained != builtin ]] || pretrain --seeds 1
 find_models
 declare -A flags_of=() # flags of fairseq-train for each task
+lines=$(python -m recipes.lib.finetuning.tasks --task ${tasks//,/ } --papers "$papers" --separators "$separators")
+while read -r task flags; do flags_of[$task]=$flags; done <<<"$lines"
 rows=$corpus
 case $corpus in
   builtin) rows=$output/text && step text "$rows" python -m recipes.lib.finetuning.builtin --tasks "$tasks" --seed 1 --output "$rows" ;;
@@ -40,7 +42,6 @@ for task in ${tasks//,/ }; do
   case $task in MRPC) files=('glue/m*') ;; MNLI) files=('glue/MNLI*' glue/AX.tsv) ;; esac
   [[ $corpus != glue ]] || step "fetch:$task" - python "$ROOT/data-bin-scripts/fetch.py" "${files[@]}" --output "$raw"
   prepare "$task" prepare_glue.py --task "$task" --corpus "$rows" --limit "$limit"
-  flags_of[$task]=$(python -m recipes.lib.finetuning.tasks --task "$task" --papers "$papers" --separators "$separators")
 done
 step baselines "$output/baselines.json" python -m recipes.lib.finetuning.baselines --run "$output" --items "$tasks" \
   --papers "$papers" --output "$output/baselines.json"

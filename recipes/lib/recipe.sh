@@ -48,7 +48,7 @@ declare -A _marks=() own=() # flags of fairseq-train that the recipe writes itse
 free=()                   # words that the next step adds to its command, although they do not change its output
 # What a recipe may read: --cpu unless the run uses GPUs, and the names of the models that `models` has trained.
 CPU=() finished=() dry_run=''
-_given=' ' _names=() _cards=() _prefix=() _chain='' _stopped='' _model='' _reason='' _commit='' _end='' _mark='' _log=''
+_given=' ' _names=() _cards=() _prefix=() _chain='' _stopped='' _model='' _reason='' _commit='' _has_fairseq='' _end='' _mark='' _log=''
 
 # Print a hint such as `; did you mean --seeds?`: _nearest WORD KNOWN...
 _nearest() {
@@ -343,7 +343,8 @@ _run() {
   [[ $name == *:* ]] || _log=$output/logs/$name.log
   _quote "${command[@]}"
   [[ -z $dry_run ]] || { printf '# %s\n%s\n' "$name" "$_quoted" && return; }
-  posenc_refuse_without_fairseq || exit 1
+  [[ -n $_has_fairseq ]] || posenc_refuse_without_fairseq || exit 1
+  _has_fairseq=1
   _commit=${_commit:-$(git -C "$ROOT" describe --always --dirty --abbrev=40 --exclude='*' 2>/dev/null || echo unknown)}
   say "$name ..."
   [[ $name == train:* ]] || : >"$_log"

@@ -141,7 +141,13 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--encodings", nargs="+", metavar="NAME", help="Encodings to measure, such as shaw or 'm4[clip=64]'.")
     add("--parts", nargs="+", choices=PARTS, default=["layer"], help="Parts to measure. Default: layer.")
     add("--width", choices=tuple(WIDTHS), default="base", help="Size of the layers. Default: base.")
-    add("--sizes", nargs="+", type=_size, metavar="NxB", help="Lengths and batches. Default: 128x16 512x4 on a CPU.")
+    add(
+        "--sizes",
+        nargs="+",
+        type=length_and_batch,
+        metavar="NxB",
+        help="Lengths and batches. Default: 128x16 512x4 on a CPU.",
+    )
     add("--modes", nargs="+", choices=("train", "infer"), default=["train", "infer"], help="Default: both.")
     add("--rounds", type=int, default=ROUNDS, metavar="N", help=f"Rounds of each measurement. Default: {ROUNDS}.")
     add("--quick", action="store_true", help="Measure only the layers with targets, within 11 minutes.")
@@ -156,11 +162,9 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     return args
 
 
-def _size(text: str) -> tuple[int, int]:
+def length_and_batch(text: str) -> tuple[int, int]:
     """Parse a length and a batch size such as `512x4`."""
-    length, _, batch = text.partition("x")
-    if not (length.isdigit() and batch.isdigit() and int(length) and int(batch)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a length and a batch size. Write, for example, 512x4.")
+    length, batch = text.split("x")
     return int(length), int(batch)
 
 

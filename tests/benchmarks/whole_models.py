@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -133,45 +133,36 @@ def trained(row: Mapping[str, Any], data: Path, *, on_gpu: bool) -> dict[str, An
     updates = row["updates"]
     words = [*arguments(TASKS[row["task"]], row["model"], data, on_gpu), "--user-dir", str(ROOT / "fairseq_posenc")]
     words += ["--no-save", "--max-update", str(updates), "--log-interval", str(max(1, updates // 9))]
-    with _logged() as log:
-        error = _error_of(words)
-    lines = [json.loads(line) for line in re.findall(r'\{"epoch".*\}', log.getvalue())]
+    log, error = logged(words)
+    lines = [json.loads(line) for line in re.findall(r'\{"epoch".*\}', log)]
     lines = [line for line in lines if "wps" in line and "num_updates" in line]
     speeds = [float(line["wps"]) for line in lines if int(line["num_updates"]) > updates // 3]
     return {
         "words/s": statistics.median(speeds) if speeds else None,
         "peak GiB": torch.cuda.max_memory_allocated() / 2**30 if on_gpu else None,
         "loss": float(lines[-1]["loss"]) if lines else None,
-        "path": next(iter(re.findall(r"attention path of .*?: (.*)", log.getvalue())), None),
+        "path": next(iter(re.findall(r"attention path of .*?: (.*)", log)), None),
         "error": error,
     }
 
 
-@contextlib.contextmanager
-def _logged() -> Iterator[io.StringIO]:
-    """Collect what is logged in a `with` block."""
-    stream = io.StringIO()
-    handler, root = logging.StreamHandler(stream), logging.getLogger()
-    level = root.level
+def logged(words: list[str]) -> tuple[str, str]:
+    """Run fairseq-train in this process, and return what it logs and its error or an empty text."""
+    from fairseq_cli import train
+
+    log, root = io.StringIO(), logging.getLogger()
+    handler, level, error = logging.StreamHandler(log), root.level, ""
     root.addHandler(handler)
     root.setLevel(logging.INFO)
     try:
-        yield stream
+        with mock.patch.object(sys, "argv", ["fairseq-train", *words]), contextlib.redirect_stdout(sys.stderr):
+            train.cli_main()
+    except (Exception, SystemExit) as stop:  # noqa: BLE001 - it is the result
+        error = f"{type(stop).__name__}: {stop}"
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
-
-
-def _error_of(words: list[str]) -> str:
-    """Run fairseq-train in this process, and return its error or an empty text."""
-    from fairseq_cli import train
-
-    try:
-        with mock.patch.object(sys, "argv", ["fairseq-train", *words]), contextlib.redirect_stdout(sys.stderr):
-            train.cli_main()
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the result
-        return f"{type(error).__name__}: {error}"
-    return ""
+    return log.getvalue(), error
 
 
 if __name__ == "__main__":

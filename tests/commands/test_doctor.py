@@ -6,15 +6,17 @@ import dataclasses
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from support_processes import without_fairseq
 
 from fairseq_posenc.commands import doctor
 from fairseq_posenc.commands.doctor import machine, plugin, report, stack
-from fairseq_posenc.commands.doctor.apex import Apex, check_apex
+from fairseq_posenc.commands.doctor.apex import Apex, check_apex, probe
 
 
 def missing(module: str) -> object:
@@ -71,28 +73,26 @@ def test_a_check_says_what_it_finds_and_how_to_repair_it(check: report.Check, st
 
 # The parts of NVIDIA apex that fairseq uses. Another project is named apex, too.
 NVIDIA = {"apex/__init__.py": "", "apex/normalization.py": "class FusedLayerNorm: pass\n"}
-PROBE = """
-import dataclasses, json
-from fairseq_posenc.commands.doctor import apex
-print(json.dumps(dataclasses.asdict(apex.probe())))
-"""
 
 
 @pytest.mark.parametrize(
     ("modules", "expected"),
     [
+        pytest.param({**NVIDIA, "fused_layer_norm_cuda.py": ""}, (True, True, ""), id="nvidia"),
         pytest.param(NVIDIA, (True, False, ""), id="no-kernel"),
         pytest.param({"apex/__init__.py": "", "apex/forms.py": ""}, (False, False, ""), id="pypi"),
         pytest.param({"apex/__init__.py": "raise RuntimeError('x')\n"}, (False, False, "RuntimeError: x"), id="raises"),
     ],
 )
-def test_doctor_recognises_each_kind_of_apex(tmp_path: Path, modules: dict[str, str], expected: tuple[Any]) -> None:
+def test_doctor_recognises_each_kind_of_apex(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, modules: dict[str, str], expected: tuple[Any]
+) -> None:
     for name, text in modules.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(without_fairseq(PROBE), env=env, capture_output=True, text=True, check=True)
-    facts = Apex(**json.loads(done.stdout.splitlines()[-1]))
+    monkeypatch.syspath_prepend(tmp_path)
+    with mock.patch.dict(sys.modules):
+        facts = probe()
     assert (facts.present, facts.is_nvidia, facts.layer_norm, facts.error) == (True, *expected)
 
 

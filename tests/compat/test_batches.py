@@ -49,6 +49,7 @@ def test_an_iterator_of_a_task_gives_every_sentence(monkeypatch: pytest.MonkeyPa
 
     assert count({"max_sentences": 16}) == 60
     assert count({"max_tokens": 200}, num_buckets=4) == 60  # with fixed shapes
+    assert data_utils.batch_by_size(np.arange(0), len, max_tokens=9, required_batch_size_multiple=8) == []
     monkeypatch.setattr(data_utils, "batch_by_size", data_utils.batch_by_size.__wrapped__)
     assert count({"max_sentences": 16}) == 56  # the fault: 60 = 3 * 16 + 8 + 4
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import functools
 import importlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,55 +17,49 @@ from fairseq_posenc.compat import literals, safe_load
 
 pytestmark = pytest.mark.filterwarnings("ignore:invalid escape sequence:SyntaxWarning")
 SOURCE = Path(fairseq.__file__).parent
-#: Files of fairseq that start programs, and why no file of data or options reaches them as code.
-PROGRAMS = {
-    "data/fasta_dataset.py",  # passes a path to a shell; `literals` refuses such paths
-    "data/plasma_utils.py",  # starts plasma_store, without a shell
-    "distributed/utils.py",  # asks Slurm for its hosts; a test below says where it unpickles
-    "tasks/audio_pretraining.py",  # runs --post-save-script, which the command line of a training gives
-}
-
-
-@functools.cache
-def calls() -> dict[str, set[str]]:
-    """Return by file of fairseq which functions it calls, by themselves or of a module; not as methods."""
-    found = {}
-    for path in SOURCE.rglob("*.py"):
-        place = path.relative_to(SOURCE).as_posix()
-        if not place.startswith("examples/"):
-            nodes = ast.walk(ast.parse(path.read_text("utf-8")))
-            found[place] = {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
-    return found
 
 
 def files_that_call(*names: str) -> set[str]:
-    return {file for file, called in calls().items() if called.intersection(names)}
+    """Return the files of fairseq that call one of these functions, but not as a method."""
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        place, text = path.relative_to(SOURCE).as_posix(), path.read_text("utf-8")
+        if not place.startswith("examples/") and any(f"{name}(" in text for name in names):
+            calls = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call))
+            if any(ast.unparse(node.func) in names for node in calls):
+                found.add(place)
+    return found
+
+
+def contents(file: str) -> dict[str, Any]:
+    return vars(importlib.import_module(f"fairseq.{file.removesuffix('.py').replace('/', '.')}"))
 
 
 def test_every_module_of_fairseq_that_evaluates_text_evaluates_literals() -> None:
-    evaluating = files_that_call("eval", "exec")
-    assert len(evaluating) > 10
-    for file in evaluating:
-        module = importlib.import_module(f"fairseq.{file.removesuffix('.py').replace('/', '.')}")
-        assert vars(module)["eval"] is literals.literal, file
+    files = files_that_call("eval", "exec")
+    assert len(files) > 10
+    assert not [file for file in files if contents(file)["eval"] is not literals.literal]
 
 
 def test_every_module_of_fairseq_that_loads_files_loads_plain_data() -> None:
     """In distributed/utils.py, fairseq loads what other processes of the same training send."""
-    loading = files_that_call("torch.load") - {"distributed/utils.py"}
-    assert len(loading) > 4
-    for file in loading:
-        module = importlib.import_module(f"fairseq.{file.removesuffix('.py').replace('/', '.')}")
-        assert vars(module)["torch"].load is safe_load, file
+    files = files_that_call("torch.load") - {"distributed/utils.py"}
+    assert len(files) > 4
+    assert not [file for file in files if contents(file)["torch"].load is not safe_load]
 
 
-def test_no_other_file_of_fairseq_runs_what_it_reads() -> None:
-    programs = ("system", "popen", "Popen", "call", "run", "check_output", "check_call")
-    assert files_that_call(*(f"{module}.{name}" for module in ("os", "subprocess") for name in programs)) == PROGRAMS
-    loading = files_that_call("pickle.load", "pickle.loads", "yaml.load", "yaml.unsafe_load")
-    assert loading == {
-        "distributed/utils.py",  # what other processes of the same training send
+def test_no_other_file_of_fairseq_unpickles_or_starts_programs() -> None:
+    """No file of data and no option reaches the calls in these files as code."""
+    assert files_that_call("pickle.load", "pickle.loads", "yaml.load", "yaml.unsafe_load") == {
+        "distributed/utils.py",
         "data/audio/data_cfg.py",  # with yaml.FullLoader, which builds plain data
+    }
+    programs = ("system", "popen", "Popen", "call", "run", "check_output", "check_call")
+    assert files_that_call(*(f"{module}.{name}" for module in ("os", "subprocess") for name in programs)) == {
+        "data/fasta_dataset.py",  # passes a path to a shell; `literals` refuses such paths
+        "data/plasma_utils.py",  # starts plasma_store, without a shell
+        "distributed/utils.py",  # asks Slurm for its hosts
+        "tasks/audio_pretraining.py",  # runs --post-save-script, which the command line of a training gives
     }
 
 

@@ -62,8 +62,8 @@ def test_the_bytes_are_those_of_fairseq_and_of_earlier_versions(corpora: Corpora
 
 @pytest.mark.parametrize("tokenizer", ["sentencepiece", "wordpiece"])
 def test_processes_and_kills_do_not_change_the_bytes(corpora: Corpora, tokenizer: str) -> None:
-    files = [corpora.write(f"{seed}.txt.gz", gzip.compress(text(documents(300, seed)).encode())) for seed in (1, 2)]
-    words = ["--train", *files, "--valid-part", 0.1, "--tasks", 5, "--tokenizer", tokenizer, "--vocabulary", 90]
+    files = [corpora.write(f"{seed}.txt.gz", gzip.compress(text(documents(100, seed)).encode())) for seed in (1, 2)]
+    words = ["--train", *files, "--valid-part", 0.1, "--tasks", 3, "--tokenizer", tokenizer, "--vocabulary", 90]
     assert corpora.run(*words).status == 0
     expected = hashes(corpora.output)
     other = [*words, "--workers", 2, "--output", corpora.folder / "other"]

@@ -87,10 +87,10 @@ def test_text_is_normalised_and_limits_can_be_switched_off(parallel: Parallel) -
 
 
 def test_processes_and_kills_do_not_change_the_bytes(parallel: Parallel, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = [*map(str, parallel.words(pairs(20_000)))]
+    words = [*map(str, parallel.words(pairs(7_000)))]
     assert parallel.run(*words).status == 0
     expected = hashes(parallel.output)
-    monkeypatch.setattr(parts, "CHUNK", 3_000)
+    monkeypatch.setattr(parts, "CHUNK", 1_000)
     assert parallel.run(*words, "--workers", 3, output=parallel.folder / "three").status == 0
     assert hashes(parallel.folder / "three") == expected
     killed = parallel.folder / "killed"

@@ -56,19 +56,17 @@ def test_the_index_leads_to_every_page() -> None:
 def commands() -> dict[str, str]:
     """Return the commands of recipes in the code blocks of all pages, with the flag that checks them fast enough.
 
-    Of commands with the same flags, the first is planned as a whole; for the others, the recipe only reads the words.
+    A command with a flag that no longer command has is planned as a whole; otherwise, the recipe only reads the words.
     """
     blocks = (block for page in PAGES for block in re.findall(r"```(?:bash)?\n(.*?)```", page.read_text("utf-8"), re.S))
     lines = (re.sub(r"\s+# .*$", "", line) for block in blocks for line in block.replace("\\\n", " ").splitlines())
-    found = [line.strip() for line in lines if re.match(r"recipes/\w+/run\.sh (?!--help)", line)]
-    checks: dict[tuple[str, ...], set[str]] = {}
-    for line in found:
-        checks.setdefault((line.partition(" ")[0], *sorted(re.findall(r" --[\w.-]+", line))), set()).add(line)
-    return {
-        line: "--settings" if number else "--dry-run"
-        for same in checks.values()
-        for number, line in enumerate(sorted(same))
-    }
+    found = {line.strip() for line in lines if re.match(r"recipes/\w+/run\.sh (?!--help)", line)}
+    checks, seen = dict[str, str](), set[tuple[str, str]]()
+    for line in sorted(found, key=lambda line: (-len(line), line)):
+        flags = {(line.partition(" ")[0], flag) for flag in re.findall(r" --[\w.-]+", line)}
+        checks[line] = "--settings" if flags <= seen else "--dry-run"
+        seen |= flags
+    return checks
 
 
 @pytest.mark.parametrize(("command", "flag"), commands().items())

@@ -16,6 +16,7 @@ pytest.importorskip("transformers")
 
 import transformers
 from integration import masked_lm
+from integration.cases import serves
 from safetensors.torch import load_file, save_file
 from support_exchange import (
     LENGTH,
@@ -36,7 +37,7 @@ from support_exchange import (
 import fairseq_posenc
 from fairseq_posenc.__main__ import main
 from fairseq_posenc.compat import CheckpointError
-from fairseq_posenc.encodings import StackShape, build, names
+from fairseq_posenc.encodings import names
 from fairseq_posenc.hub import LanguageModel, ModelConfig
 from fairseq_posenc.hub.convert import M4M_FACTS, converted
 from fairseq_posenc.hub.ids import Pretrained, reordered
@@ -147,15 +148,7 @@ def test_fairseq_gets_the_same_model(
 # -- another encoding ---------------------------------------------------------------------------------------
 
 
-def serves(name: str) -> bool:
-    try:
-        build(name, None, StackShape(2, 2, 16, LENGTH, has_cls=True))
-    except ValueError:
-        return False
-    return True
-
-
-ENCODERS = [name for name in names() if serves(name)]
+ENCODERS = [name for name in names() if serves(name, None, causal=False)]
 
 
 @pytest.fixture(scope="module")

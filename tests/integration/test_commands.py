@@ -129,5 +129,6 @@ def test_limits_are_raised_and_never_lowered(tmp_path: Path, caplog: pytest.LogC
         got = limits(tmp_path, task, max_source_positions=1024, max_target_positions=1024, max_positions=512)
     assert (got.max_source_positions, got.max_target_positions, got.max_positions) == (3000, 1024, 512)
     assert caplog.messages == ["--max-source-positions is 3000, as in the training; fairseq would take 1024"]
-    assert limits(tmp_path, task, {"max_positions": 2000}, max_positions=1024).max_positions == 2000
+    ensemble = [{"max_positions": length} for length in (2000, 3000, 2500)]
+    assert limits(tmp_path, *ensemble, max_positions=1024).max_positions == 3000
     assert limits(tmp_path, 3, max_positions=1024).max_positions == 1024  # a file without limits is left to fairseq

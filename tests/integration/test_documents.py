@@ -21,10 +21,10 @@ BOS, EOS = 0, 2
 ENCODINGS = ["learned", "sentence-restart"]
 #: Inputs of a language model, in which an </s> belongs to what it begins. The second </s> in a row is an empty line.
 TEXT = torch.tensor([[EOS, 5, 6, EOS, EOS, 7, 5, EOS, 6]])
-#: Tokens before masking, in which an </s> belongs to what it ends.
-UNMASKED = torch.tensor([[BOS, 5, 6, EOS, EOS, 7, EOS, 5, 9]])
+#: Tokens before masking, in which an </s> belongs to what it ends, and the first </s> is an empty line.
+UNMASKED = torch.tensor([[BOS, EOS, 5, 6, EOS, EOS, 7, EOS, 5]])
 #: By kind of part, the lengths of those of both sequences.
-PARTS = {"document": ([4, 5], [5, 4]), "line": ([3, 1, 3, 2], [4, 1, 2, 2])}
+PARTS = {"document": ([4, 5], [2, 4, 3]), "line": ([3, 1, 3, 2], [2, 3, 1, 2, 1])}
 
 
 def pair(built: Callable[..., Any], within: str) -> tuple[Any, Any]:
@@ -71,7 +71,7 @@ def test_a_masked_language_model_reads_documents_as_alone(text: Path, encoding: 
     """Masks may hide the ends of lines."""
     limited, usual = pair(lambda *more: masked_lm.built(text, "--pos-enc", encoding, *more), within)
     masked = UNMASKED.clone()
-    masked[0, [2, 3, 6]] = 10
+    masked[0, [3, 4, 7]] = 10
 
     def logits(model: Any) -> Callable[[Tensor, Tensor], Tensor]:
         return lambda row, unmasked: model(row, unmasked_tokens=unmasked)[0]

@@ -1,4 +1,4 @@
-"""Compare LAMB with its formula; test_resume.py shows that a resumed training spares the same vectors."""
+"""Compare LAMB with its formula, and test that a resumed training spares vectors; test_resume.py resumes one."""
 
 from __future__ import annotations
 
@@ -41,3 +41,10 @@ def test_steps_follow_the_formula(size: float) -> None:
     for weight, start, mine in zip(weights, starts, gradients, strict=True):
         expected = literally(start, mine, 0.02, (0.8, 0.95), 1e-3, 0.1)
         torch.testing.assert_close(weight.detach(), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_a_resumed_training_spares_vectors_too() -> None:
+    weights = [torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(2, 2))]
+    first, second = (PosEncLamb(PosEncLambConfig(lr=[0.1], weight_decay=decay), weights) for decay in (0.3, 0.2))
+    second.load_state_dict(first.state_dict(), {"weight_decay": 0.2})
+    assert {group["adam"]: group["weight_decay"] for group in second.param_groups} == {True: 0.0, False: 0.2}

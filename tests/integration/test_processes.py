@@ -14,16 +14,10 @@ from .support import PLUGIN
 
 
 def test_fairseq_train_finds_the_plugin_and_does_not_train_again(data: Path, tmp_path: Path) -> None:
-    """Training with worker processes stops within an epoch after two updates, and its checkpoint is complete.
-
-    The programs run `python -m fairseq_cli.train`, whose module is `__main__`.
-    """
+    """The programs run `python -m fairseq_cli.train`, whose module is `__main__`, and read ahead in a thread."""
     words = support.command_line(data, "--pos-enc", "shaw+alibi", "--max-update", 2, "--save-dir", tmp_path / "save")
-    more = ["--num-workers", "2", "--data-buffer-size", "10", "--log-format", "simple"]
-    first, second = (
-        support.run([*support.script("train"), *words, *more], package=False, cwd=tmp_path, forked=True)
-        for _ in range(2)
-    )
+    command = [*support.script("train"), *words, "--data-buffer-size", 10, "--log-format", "simple"]
+    first, second = (support.run(command, package=False, cwd=tmp_path, forked=True) for _ in range(2))
     assert "done training" in first.stdout + first.stderr
     assert "globally unique" not in first.stderr
     state = load_checkpoint_to_cpu(str(tmp_path / "save" / "checkpoint_last.pt"))

@@ -53,7 +53,7 @@ SPARING = ["--pos-enc", "m2", "--weight-decay", 0.5, "--pos-enc-no-decay"]
 MASKED = ["--pos-enc", "t5", "--batch-size", 32]  # 2 batches per epoch
 WORDS = ["--mask-whole-words", "--subwords", "sentencepiece", "--batch-size", 8, "--pos-enc", "shaw", *DROPOUT]
 XL = ["--pos-enc", "xl", *DROPOUT]
-LAMB = ["--optimizer", "posenc_lamb", "--lr", 0.02, "--weight-decay", 0.2]
+LAMB = ["--optimizer", "posenc_lamb", "--lr", 0.02]
 #: By case: the kind of model, the corpus, options, where the training stops, and its last update.
 RESUMED: dict[str, tuple[Any, str, list[Any], tuple[int, ...], int]] = {
     "in three epochs, with workers": (support, "pairs", [*TRANSLATION, *WORKERS], (3, 6, 14), 16),

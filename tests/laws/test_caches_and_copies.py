@@ -33,12 +33,17 @@ def output(stack: Stack, length: int) -> torch.Tensor:
         return torch.cat([whole, step], 1)
 
 
+def fresh(case: Case, like: Stack) -> Stack:
+    """Return a new stack with the same weights, whose caches are empty."""
+    stack = case.stack(like.shape).to(next(like.parameters()).dtype)
+    stack.load_state_dict(like.state_dict())
+    return stack.eval()
+
+
 def compare_with_fresh(case: Case, stack: Stack, what: str, lengths: Sequence[int] = LENGTHS) -> None:
     """Compare with a fresh stack at growing and shrinking lengths."""
     for length in lengths:
-        fresh = case.stack(stack.shape).to(next(stack.parameters()).dtype).eval()
-        fresh.load_state_dict(stack.state_dict())
-        assert_close(output(stack, length), output(fresh, length), ROUNDING, f"{what}: length {length}")
+        assert_close(output(stack, length), output(fresh(case, stack), length), ROUNDING, f"{what}: length {length}")
 
 
 def in_place(module: nn.Module) -> None:
@@ -92,10 +97,9 @@ def written_behind(stack: Stack) -> None:
     stack.eval()
 
 
-CHANGES = [
-    *(in_place, optimiser_step, fused_step, another_state, replaced_data, replaced_parameters),
-    *(swapped, written_behind, torch.nn.Module.double),
-]
+#: Changes that are noticed even amid decoding, and all changes, which are noticed when decoding begins anew.
+AT_ONCE = [in_place, optimiser_step, fused_step, another_state, replaced_data, replaced_parameters]
+CHANGES = [*AT_ONCE, swapped, written_behind, nn.Module.double]
 
 
 def check_evaluation(case: Case, change: Callable[[Stack], None]) -> None:
@@ -105,6 +109,24 @@ def check_evaluation(case: Case, change: Callable[[Stack], None]) -> None:
     output(stack, 9)
     change(stack)
     compare_with_fresh(case, stack, change.__name__, [9])
+
+
+def check_amid_decoding(case: Case, change: Callable[[Stack], None]) -> None:
+    """Check that after a change the next step of decoding is that of a fresh stack with the same keys and values."""
+    torch.manual_seed(0)
+    stack = drawn(case.stack(case.shape())).float()
+    tokens, x, _ = batch_of(stack, [9, 9])
+    caches = new_caches(stack)
+
+    @torch.no_grad()
+    def step(stack: Stack) -> torch.Tensor:
+        return stack(x[:, -1:], positions_of(tokens, stack, cached=8), caches=copy.deepcopy(caches))[0]
+
+    with torch.no_grad():
+        stack(x[:, :-1], positions_of(tokens[:, :-1], stack), caches=caches)
+    step(stack)
+    change(stack)
+    assert_close(step(stack), step(fresh(case, stack)), ROUNDING, f"{change.__name__} amid decoding")
 
 
 def check_inference_mode(case: Case) -> None:
@@ -144,6 +166,8 @@ def check_copy(case: Case) -> None:
 def test_evaluation_is_never_stale(case: Case) -> None:
     for change in CHANGES:
         check_evaluation(case, change)
+    for change in AT_ONCE if case.causal else ():
+        check_amid_decoding(case, change)
 
 
 @pytest.mark.parametrize("case", in_turn(options_once, without_options))

@@ -1,7 +1,7 @@
 """Test law 19: the compiled formula, which GPUs run, has the outputs and gradients of the reference, in few graphs.
 
 `make test` traces the formula of every kind of encoding without generating code, and generates it for one on a CPU;
-`test_compiled` also traces the gradients. With `--device cuda`, the tests at users' sizes run on the GPU.
+`test_compiled` also traces gradients. With `--device cuda`, the tests at users' sizes run on the GPU.
 """
 
 from __future__ import annotations
@@ -195,25 +195,21 @@ def test_an_encoding_that_compiles_to_something_else_is_caught() -> None:
 # -- as in eager mode -----------------------------------------------------------------------------------------
 
 
-def one_step(stack: Stack, seed: int = 0) -> list[Tensor]:
-    """Return the output and the gradients of a training step with dropout."""
-    tokens, x, where = batch_of(stack, [7, 5])
-    x.requires_grad_()
-    torch.manual_seed(seed)
-    out = stack(x, where)[0][tokens.ne(PAD)]
-    return with_gradients(out, directed(out), [x, *stack.parameters()])
-
-
 @pytest.mark.usefixtures("traced_gradients")
 @pytest.mark.skipif(ON_GPU, reason="inductor draws other random numbers than torch does eagerly")
 def test_dropout_is_the_same_as_in_eager_mode() -> None:
     """Compiling must not draw random numbers, and activation checkpointing must draw the same again."""
     case = Case("m1")
     stack = case.stack(case.shape(), attention_dropout=0.4, checkpoint_activations=True).train()
-    for actual, expected in compiled_and_explicit(stack, lambda: one_step(stack)):
+
+    def run(seed: int = 0) -> list[Tensor]:
+        torch.manual_seed(seed)
+        return trained(stack, padded([7, 5], 7))
+
+    for actual, expected in compiled_and_explicit(stack, run):
         assert_close(actual, expected, 1e-9, "a step with dropout")
     use_path(stack, "compiled")
-    assert not torch.equal(one_step(stack)[0], one_step(stack, seed=1)[0])
+    assert not torch.equal(run()[0], run(seed=1)[0])
 
 
 @pytest.mark.usefixtures("traced_gradients")
@@ -381,3 +377,24 @@ def test_training_at_users_sizes_is_finite_and_close(case: Case, dtype: torch.dt
         assert torch.isfinite(out).all()
         out.float().square().sum().backward()
         assert all(torch.isfinite(p.grad).all() for p in dropped.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("length", [64, 192, 320, 704] if ON_GPU else [24])
+@pytest.mark.parametrize("name", ["none", "rope", "t5"])
+def test_gradients_with_a_mask_are_finite_if_all_logits_are_very_negative(name: str, length: int) -> None:
+    """At such lengths, the gradient of cuDNN's kernel contains NaN if a row's logsumexp is below -88.7."""
+    case = Case(name)
+    shape = case.shape(layers=1, heads=4, head_dim=64, max_length=length)
+    stack = case.stack(shape).to(torch.bfloat16 if ON_GPU else torch.float32).train()
+    attention = stack.layers[0].self_attn
+    with torch.no_grad():  # all keys point away from all queries
+        attention.k_proj.weight.copy_(-attention.q_proj.weight)
+    tokens = padded([length, length - 5], length)
+    x = 60 * normal(1, 1, shape.dim, generator=torch.Generator().manual_seed(0)).expand(2, length, -1)
+    own = x.to(attention.q_proj.weight.dtype).requires_grad_()
+    where = positions_of(tokens, stack)
+    out = attention(own, where, stack.pos.per_layer(where)[0])[0]
+    (gradient,) = torch.autograd.grad(directed(out), own)
+    q, k = attention.project_query(own), attention.project_key(own)
+    assert float((q * k).sum(-1).max()) * attention.head_dim**-0.5 < -88.7
+    assert gradient.isfinite().all()

@@ -83,12 +83,10 @@ def own_positions(encoding: Composition, tokens: torch.Tensor, **given: Any) -> 
     return encoding.positions(tokens, pad=None, boundaries=(BOS, EOS), segments=read, **given)
 
 
-def undeclared() -> list[tuple[Case, str]]:
-    """Return each default case with each capability that it does not declare."""
-    return [(case, name) for case in defaults() for name in NEEDS if not getattr(case.capabilities, name)]
+UNDECLARED = [(case, name) for case in defaults() for name in NEEDS if not getattr(case.capabilities, name)]
 
 
-@pytest.mark.parametrize(("case", "capability"), undeclared(), ids=str)
+@pytest.mark.parametrize(("case", "capability"), UNDECLARED, ids=str)
 def test_layers_of_ones_own_cannot_use_what_is_not_declared(case: Case, capability: str) -> None:
     check_own_layers(case, capability)
 

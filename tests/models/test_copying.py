@@ -86,6 +86,9 @@ def test_logs_of_tiny_probabilities_are_exact_in_float32() -> None:
     expected = log_probs(exact[0], copied_of(*exact[1:]))
     assert expected[expected.isfinite()].min() < -300
     torch.testing.assert_close(log_p.double(), expected, rtol=1e-5, atol=1e-4)
+    target = single[3][:, :T]
+    of_targets = target_log_probs(single[0], copied_of(*single[1:]), target)
+    torch.testing.assert_close(of_targets, log_p.gather(2, target[..., None])[..., 0], rtol=1e-5, atol=1e-4)
     log_p.masked_fill(~log_p.isfinite(), 0).sum().backward()
     assert all(tensor.grad is not None and tensor.grad.isfinite().all() for tensor in single[:3])
 

@@ -58,7 +58,7 @@ def test_lengths_share_their_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled.compiled.cache_clear()
     torch._dynamo.reset()
     try:
-        for batch, length in ((3, 10), (1, 9), (4, 4), (2, 33), (5, 40), (8, 8), (6, 3), (7, 65), (2, 70), (3, 31)):
+        for batch, length in ((3, 10), (1, 9), (4, 4), (2, 33), (5, 40), (8, 8), (7, 65)):
             shapes = [(batch, 2, length, 8), (batch, 2, length, 8), (1, 2 * length - 1, 8)]
             inputs = [torch.randn(shape, requires_grad=True) for shape in shapes]
             torch.autograd.grad(trilinear.product(*inputs).sum(), inputs)

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ import support_curves
 from golden import ROOT, TOY, WITH_GPU, environment
 from running import NAMES, RECIPES, ran, refused, run
 
-PLACES = ["words.txt", "none.s1@1", "none.s1@3", "none.s1.json", "shaw.s2@4", "shaw.s2.json"]
+PLACES = {"words.txt", "none.s1@1", "none.s1@3", "none.s1.json", "shaw.s2@4", "shaw.s2.json"}
 LAUNCHED = tomllib.loads(Path(__file__).with_name("launch.toml").read_text("utf-8"))["training"]
 TWO_SEEDS = ("--seeds", "1,2", "--until", "score")
 
@@ -47,8 +47,11 @@ def holders(output: Path) -> set[int]:
     return found
 
 
-def start(place: str, output: Path, *words: object, recipe: Path = TOY, **variables: str) -> subprocess.Popen[str]:
-    """Start the toy recipe, or one that runs it, and return as soon as one of its commands waits at a place."""
+def start(places: str, output: Path, *words: object, recipe: Path = TOY, **variables: str) -> subprocess.Popen[str]:
+    """Start the toy recipe, or one that runs it, and return as soon as a command waits at one of the places.
+
+    No command goes on behind one of them. The file `place` beside the output then names where it waits.
+    """
     pipe = output.with_name("pipe")
     pipe.unlink(missing_ok=True)
     os.mkfifo(pipe)
@@ -56,12 +59,12 @@ def start(place: str, output: Path, *words: object, recipe: Path = TOY, **variab
     process = subprocess.Popen(
         command,
         cwd=ROOT,
-        env=environment(TOY_STOP=place, TOY_PIPE=str(pipe), **variables),
+        env=environment(TOY_STOP=places, TOY_PIPE=str(pipe), **variables),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    assert pipe.read_text() == place
+    output.with_name("place").write_text(pipe.read_text())
     return process
 
 
@@ -75,39 +78,44 @@ def cut_power(process: subprocess.Popen[str], output: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return the scores of a run that was never interrupted."""
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the output folder of a run that was never interrupted."""
     output = tmp_path_factory.mktemp("whole") / "out"
     finish(output, *TWO_SEEDS)
-    return scores(output)
+    return output
+
+
+@pytest.fixture
+def moved(whole: Path, tmp_path: Path) -> Path:
+    """Return the run in another folder."""
+    return shutil.copytree(whole, tmp_path / "moved")
 
 
 # --- interrupted runs
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_a_run_killed_at_any_place_ends_with_the_same_scores(
-    jobs: int, tmp_path: Path, whole: Mapping[str, str]
-) -> None:
-    output = tmp_path / "out"
-    for place in PLACES:
-        cut_power(start(place, output, *TWO_SEEDS, "--jobs", jobs), output)
+@pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.long), 2])
+def test_a_run_killed_at_any_place_ends_with_the_same_scores(jobs: int, tmp_path: Path, whole: Path) -> None:
+    output, left = tmp_path / "out", {*PLACES}
+    while left:
+        cut_power(start(" ".join(left), output, *TWO_SEEDS, "--jobs", jobs), output)
+        left -= {*(tmp_path / "place").read_text().split()}
     finish(output, *TWO_SEEDS)
-    assert scores(output) == whole
+    assert scores(output) == scores(whole)
     logs = [path.read_text() for path in (output / "logs").glob("*.train.log")]
     assert any("starts at update 2" in log for log in logs)  # a training goes on, it does not begin again
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_run_that_is_stopped_leaves_no_process(number: int, tmp_path: Path, whole: Mapping[str, str]) -> None:
+def test_a_run_that_is_stopped_leaves_no_process(tmp_path: Path, whole: Path) -> None:
     output = tmp_path / "out"
-    process = start("none.s2@2", output, *TWO_SEEDS, "--jobs", 2)
-    process.send_signal(number)
-    assert process.wait() == 143
-    assert not holders(output)
-    assert not list((output / "scores").glob("*.failed"))
+    for update, number in enumerate((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), 1):
+        process = start(f"none.s1@{update}", output, *TWO_SEEDS, "--jobs", 2)
+        process.send_signal(number)
+        assert process.wait() == 143
+        assert not holders(output)
+        assert not list((output / "scores").glob("*.failed"))
     finish(output, *TWO_SEEDS)
-    assert scores(output) == whole
+    assert scores(output) == scores(whole)
 
 
 def test_a_run_that_is_stopped_waits_for_what_bash_does_not_list_among_its_jobs(tmp_path: Path) -> None:
@@ -134,16 +142,14 @@ def test_a_second_run_is_refused_while_a_command_of_the_first_lives(tmp_path: Pa
     assert {*map(int, re.findall(r"\d+", message.partition("processes: ")[2]))} == left
     assert (output / "settings.sh").read_text() == before
     cut_power(process, output)
-    finish(output, "--until", "score")
 
 
-def test_a_finished_run_starts_no_python(tmp_path: Path) -> None:
-    output = tmp_path / "out"
-    finish(output, *TWO_SEEDS)
+def test_a_finished_run_starts_no_python_wherever_it_is_moved(moved: Path, tmp_path: Path) -> None:
     for name in ("python", "python3"):
         (tmp_path / name).write_text("#!/bin/sh\nexit 9\n")
         (tmp_path / name).chmod(0o755)
-    assert ran(finish(output, *TWO_SEEDS, PATH=f"{tmp_path}:{os.environ['PATH']}")) == []
+    assert ran(finish(moved, *TWO_SEEDS)) == []  # it notes the new folder
+    assert ran(finish(moved, *TWO_SEEDS, PATH=f"{tmp_path}:{os.environ['PATH']}")) == []
 
 
 # --- changed words and inputs
@@ -151,51 +157,45 @@ def test_a_finished_run_starts_no_python(tmp_path: Path) -> None:
 
 def test_changed_words_run_again_what_depends_on_them_and_only_that(tmp_path: Path) -> None:
     output = tmp_path / "out"
-    words = ("--until", "score")
-    finish(output, *words)
-    assert ran(finish(output, *words, "--share", 0.4)) == ["score:none.s1", "score:shaw.s1"]
-    assert ran(finish(output, *words, "--share", 0.4, "--pos-enc", "none,rope")) == ["train:rope.s1", "score:rope.s1"]
-    assert len(ran(finish(output, *words, "--share", 0.4, "--train.lr", 0.1))) == 4
+    words = ("--until", "score", "--pos-enc", "none")
+    models = ["train:none.s1", "score:none.s1"]
+    assert ran(finish(output, *words)) == ["words", *models]
+    assert ran(finish(output, *words, "--share", 0.4)) == ["score:none.s1"]
+    more = ("--until", "score", "--pos-enc", "none,rope")
+    assert ran(finish(output, *more, "--share", 0.4)) == ["train:rope.s1", "score:rope.s1"]
+    assert ran(finish(output, *words, "--share", 0.4, "--train.lr", 0.1)) == models
     assert (output / "checkpoints" / "none.s1.old" / "checkpoint_last.json").exists()
     assert (output / "logs" / "none.s1.train.log").read_text().count("starts at update") == 1
-    assert len(ran(finish(output, *words, "--word", "other"))) == 5
+    assert ran(finish(output, *words, "--word", "other")) == ["words", *models]
     assert ran(finish(output, *words, "--word", "other", "--jobs", 2, "--device", "auto")) == []
-    finish(output, "--word", "other")
-    assert ran(finish(output, "--word", "other", "--share", 0.4))[-1] == "report"  # it depends on all models
 
 
 def test_words_that_return_after_a_kill_run_again(tmp_path: Path) -> None:
     """The output of the other words must not count as that of the first, although the first were done."""
-    output = tmp_path / "out"
+    output, one = tmp_path / "out", ("--pos-enc", "none")
 
     def files() -> dict[str, str]:
         checkpoints = {str(path): path.read_text() for path in output.glob("checkpoints/*.s1/*.json")}
         return {**scores(output), **checkpoints, "text": (output / "words.txt").read_text()}
 
-    finish(output, "--until", "score")
+    finish(output, *one, "--until", "score")
     before = files()
     for place in ("words.txt", "none.s1@2"):
-        cut_power(start(place, output, "--word", "other"), output)
-        finish(output, "--until", "score")
+        cut_power(start(place, output, *one, "--word", "other"), output)
+        finish(output, *one, "--until", "score")
         assert files() == before
 
 
 def test_a_changed_input_runs_again_what_reads_it(tmp_path: Path) -> None:
     text = tmp_path / "words.txt"
     text.write_text("one\n")
-    words = ("--corpus", tmp_path, "--until", "score")
+    words = ("--corpus", tmp_path, "--pos-enc", "none", "--until", "score")
     finish(tmp_path / "out", *words)
     assert ran(finish(tmp_path / "out", *words)) == []
     text.write_text("two\n")
-    assert len(ran(finish(tmp_path / "out", *words))) == 4
+    assert ran(finish(tmp_path / "out", *words)) == ["train:none.s1", "score:none.s1"]
     text.unlink()
     assert "words.txt does not exist" in run(TOY, "--output", tmp_path / "out", *words).stderr
-
-
-def test_a_moved_run_is_still_finished(tmp_path: Path) -> None:
-    finish(tmp_path / "out", "--until", "score")
-    (tmp_path / "out").rename(tmp_path / "other")
-    assert ran(finish(tmp_path / "other", "--until", "score")) == []
 
 
 @pytest.fixture
@@ -222,6 +222,15 @@ def test_steps_may_depend_on_some_earlier_steps_only(small: Callable[..., Path],
     assert "after absent: there is no such step or mark" in run(recipe, *words).stderr
     assert ran(run(recipe, *words, "--second", 2).stdout) == ["second"]
     assert ran(run(recipe, *words, "--second", 2, "--first", 2).stdout) == ["first", "second", "third"]
+
+
+def test_a_step_after_the_models_depends_on_each_of_them(small: Callable[..., Path], tmp_path: Path) -> None:
+    mode = "model() { local mode=700; [[ $2 == none ]] || mode=70$second"
+    model = f'{mode}; step "make:$1" "$output/$1" mkdir "$output/$1" -m $mode; }}'
+    recipe = small(model, "after start", "models model", 'step third "$output/third" touch "$output/third"')
+    words = ("--output", tmp_path / "out")
+    assert ran(run(recipe, *words).stdout) == ["first", "second", "make:none.s1", "make:shaw.s1", "third"]
+    assert ran(run(recipe, *words, "--second", 2).stdout) == ["second", "make:shaw.s1", "third"]
 
 
 def test_a_run_is_refused_while_a_recipe_inside_of_an_earlier_one_lives(
@@ -278,14 +287,14 @@ def test_a_diverged_model_is_a_row_with_its_reason(tmp_path: Path) -> None:
     assert ran(finish(output)) == []  # it would diverge again
 
 
-def test_a_failed_model_is_tried_again_and_its_output_is_removed(tmp_path: Path, whole: Mapping[str, str]) -> None:
-    output = tmp_path / "out"
-    finish(output, *TWO_SEEDS, TOY_FAIL="none.s1.json")
-    assert "score:none.s1 failed" in (output / "scores" / "none.s1.failed").read_text()
-    assert len(scores(output)) == 3
-    assert ran(finish(output, *TWO_SEEDS)) == ["score:none.s1"]
-    assert scores(output) == whole
-    assert not (output / "scores" / "none.s1.failed").exists()
+def test_a_failed_model_is_tried_again_and_its_output_is_removed(moved: Path, whole: Path) -> None:
+    (moved / ".done" / "score:none.s1").unlink()
+    finish(moved, *TWO_SEEDS, TOY_FAIL="none.s1.json")
+    assert "score:none.s1 failed" in (moved / "scores" / "none.s1.failed").read_text()
+    assert len(scores(moved)) == 3
+    assert ran(finish(moved, *TWO_SEEDS)) == ["score:none.s1"]
+    assert scores(moved) == scores(whole)
+    assert not (moved / "scores" / "none.s1.failed").exists()
 
 
 def test_a_run_whose_models_all_fail_fails(tmp_path: Path) -> None:
@@ -357,10 +366,10 @@ def test_an_evaluation_on_slurm_is_one_task_with_its_threads() -> None:
 
 
 def test_the_number_of_processes_does_not_change_what_a_training_is(tmp_path: Path) -> None:
-    words = ("--until", "train", "--batches", 4)
+    words = ("--pos-enc", "none", "--until", "train", "--batches", 4)
     finish(tmp_path / "out", *words)
     assert ran(finish(tmp_path / "out", *words, "--launch", "torchrun", "--processes", 2)) == []
-    assert len(ran(finish(tmp_path / "out", "--until", "train", "--batches", 2))) == 2
+    assert ran(finish(tmp_path / "out", *words[:-1], 2)) == ["train:none.s1"]
 
 
 @pytest.mark.long
@@ -402,9 +411,9 @@ def test_flags_of_the_command_line_replace_those_of_the_preset() -> None:
     assert {"train=(--adam-betas '(0.9, 0.98)' --quiet --lr 4)", "pos_enc='shaw[clip=4]'"} <= {*lines}
 
 
-def test_each_item_encoding_and_seed_is_a_model(tmp_path: Path) -> None:
-    words = ("--tasks", "upper,lower", "--seeds", "1,2", "--pos-enc", "none,shaw[clip=4,share=none]", "--jobs", 2)
-    finish(tmp_path / "out", *words, "--until", "train")
+def test_each_item_encoding_and_seed_is_a_model(small: Callable[..., Path], tmp_path: Path) -> None:
+    recipe, words = small("model() { :; }", "models model upper lower"), ("--seeds", "1,2", "--jobs", 2)
+    run(recipe, "--output", tmp_path / "out", *words, "--pos-enc", "none,shaw[clip=4,share=none]")
     rows = [line.split("\t") for line in (tmp_path / "out" / "models.tsv").read_text().splitlines()]
     assert len(rows) == len({row[0] for row in rows}) == 8
     assert ["lower.shaw.clip=4.share=none.s2", "shaw[clip=4,share=none]", "2", "lower"] in rows

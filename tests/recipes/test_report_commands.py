@@ -18,6 +18,8 @@ from recipes.lib.encodings import parse
 from recipes.lib.settings import OUTER_COMMA, check_all
 
 ROOT = Path(__file__).resolve().parents[2]
+#: Options with many values, of which the recipe is not asked for each.
+MANY = ("--pos-enc", "--tasks", "--direction")
 TARGETS = {target.command: target for figure in every() if (target := target_of(figure))}
 
 
@@ -37,15 +39,15 @@ def check(target: Target) -> None:
     Raises:
         ValueError: The recipe would not run this command.
     """
-    words = target.arguments
-    place = words.index("--pos-enc") if "--pos-enc" in words else len(words)
-    values = dict(settings(target.recipe, (*words[:place], *words[place + 2 :])))
-    labels = words[place + 1] if place < len(words) else ""
+    pairs = dict(zip(target.arguments[::2], target.arguments[1::2], strict=True))
+    values = {"pos_enc": "", **{option[2:].replace("-", "_"): pairs.pop(option, "") for option in MANY}}
+    values = {name: value for name, value in values.items() if value or name == "pos_enc"}
+    known = settings(target.recipe, tuple(word for pair in pairs.items() for word in pair))
     args = argparse.Namespace(dry_run=True, given="", stack=[], suffix="", own=[])
-    check_all(ROOT / "recipes" / target.recipe / "run.sh", {**values, "pos_enc": labels}, args)
+    check_all(ROOT / "recipes" / target.recipe / "run.sh", known | values, args)
     causal, has_cls = target.recipe == "lm_wikitext103", target.recipe.startswith("finetune")
     shape = StackShape(layers=2, heads=2, dim=8, max_length=512, causal=causal, has_cls=has_cls)
-    for label in filter(None, OUTER_COMMA.split(labels)):
+    for label in filter(None, OUTER_COMMA.split(values["pos_enc"])):
         with torch.device("meta"):
             build(parse(label).name, parse(label).args, shape)
 

@@ -167,16 +167,12 @@ def test_no_answers_and_their_odds(trained: Any, place: Path) -> None:
     assert (silent["HasAns_f1"], silent["NoAns_f1"]) == (0, 100)
 
 
-def test_right_answers_that_have_less_than_100_end_the_run(
-    data: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_right_answers_that_have_less_than_100_end_the_run(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, gold = result = question_scores.baselines(data, "valid")
     assert (result[gold]["em"], result[gold]["f1"]) == (100, 100)
     monkeypatch.setattr(squad.Rules, "exact", lambda self, gold, predicted: float(gold == predicted != DEV_ANSWER))
     with pytest.raises(SystemExit, match="the gold answers must score 100"):
         question_scores.baselines(data, "valid")
-    same = sum(DEV_ANSWER in texts for texts in s.texts(DEV).values())
-    assert f"The gold answers score EM {100 - 2.5 * same:.4f} and F1 100.0000, not 100" in capsys.readouterr().out
 
 
 def test_another_vocabulary_or_another_form_of_windows_is_refused(trained: Any, data: Path, place: Path) -> None:

@@ -1,6 +1,6 @@
 """Know the tasks: classes, metrics, files for GLUE's server, and the published numbers of rows and questions.
 
-python -m recipes.lib.finetuning.tasks --task MNLI    # print the flags of fairseq-train for a task
+python -m recipes.lib.finetuning.tasks --task MNLI RTE    # print each task, and its flags of fairseq-train
 """
 
 from __future__ import annotations
@@ -70,16 +70,17 @@ def metrics(task: str, papers: str) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--task", required=True, choices=TASKS, help="Task of GLUE, or XNLI.")
+    parser.add_argument("--task", required=True, nargs="+", choices=TASKS, help="Tasks of GLUE, or XNLI.")
     parser.add_argument("--papers", default="", metavar="PAPER/MODEL", help="Paper whose metrics come first.")
     parser.add_argument("--separators", choices=("1", "2"), default="2", help="Number of </s> between two sentences.")
     arguments = parser.parse_args()
-    task = TASKS[arguments.task]
-    words = ["--task", "posenc_sentence_prediction", "--criterion", "posenc_sentence_prediction"]
-    words += ["--num-classes", str(task.classes), *(["--regression-target"] if task.classes == 1 else [])]
-    words += ["--metrics", ",".join(metrics(arguments.task, arguments.papers)), "--init-token", "0"]
-    words += ["--separator-token", "2"] if arguments.separators == "2" else []
-    print(*words, "--best-checkpoint-metric", "score", "--maximize-best-checkpoint-metric")
+    for name in arguments.task:
+        task = TASKS[name]
+        words = ["--task", "posenc_sentence_prediction", "--criterion", "posenc_sentence_prediction"]
+        words += ["--num-classes", str(task.classes), *(["--regression-target"] if task.classes == 1 else [])]
+        words += ["--metrics", ",".join(metrics(name, arguments.papers)), "--init-token", "0"]
+        words += ["--separator-token", "2"] if arguments.separators == "2" else []
+        print(name, *words, "--best-checkpoint-metric", "score", "--maximize-best-checkpoint-metric")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from support_dry_run import ROOT
 from support_dry_run import run as recipe
 from support_exchange import imported, random_model, saved
 from support_glue import prepare, task_files
+from support_scripts import hashes
 
 from fairseq_posenc.papers.reading import every, figures
 from recipes.lib.finetuning import baselines, builtin, check, evaluate, published, schedule, sentences, tasks
@@ -87,7 +88,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_model_becomes_scores_a_submission_and_notes(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, model = place / "out", place / "shaw" / "checkpoint.pt"
-    shutil.rmtree(out / "evaluated", ignore_errors=True)
     words = ("--model", "shaw+segments", model, "head", "--length", 16, "--output", out / "models.json")
     run(check, *words, monkeypatch=monkeypatch)
     papers = ("--papers", "M1-M4/BERT-base")
@@ -121,12 +121,11 @@ def test_a_model_becomes_scores_a_submission_and_notes(place: Path, monkeypatch:
     differs = (found / "differs.txt").read_text()
     assert "1 layers of width 16, not 12 of width 768\n" in differs
     assert "MNLI-m\t150 rows of train, not 392,702\n" in differs
-
-
-def test_an_evaluation_goes_on_where_it_was_interrupted(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    test_a_model_becomes_scores_a_submission_and_notes(place, monkeypatch)
-    monkeypatch.setattr(evaluate, "of_sentences", None)  # it is not called again for the same checkpoints
-    test_a_model_becomes_scores_a_submission_and_notes(place, monkeypatch)
+    monkeypatch.setattr(evaluate, "of_sentences", None)  # an interrupted evaluation does not begin again
+    before = hashes(found)
+    shutil.rmtree(found)
+    run(evaluate, "--run", out, *tried, *papers, monkeypatch=monkeypatch)
+    assert hashes(found) == before
 
 
 def test_a_model_that_is_too_short_or_another_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,8 @@ ANSWERS = "import sys, sysconfig; sys.version_info = {version}; sysconfig.get_pl
 def fake_python(path: Path, minor: int, *before: str) -> Path:
     """Write a Python 3 with this minor version. It cannot install anything, and runs the lines `before` first."""
     answers = ANSWERS.format(version=(3, minor, 0, "final", 0)) + "exec(sys.argv.pop(1))"
-    command(path, *before, 'if [ "$1" != -c ]; then exit 1; fi', "shift", f'exec {sys.executable} -c "{answers}" "$@"')
+    last = f'exec {sys.executable} -S -c "{answers}" "$@"'
+    command(path, *before, 'if [ "$1" != -c ]; then exit 1; fi', "shift", last)
     return path
 
 

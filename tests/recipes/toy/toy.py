@@ -1,8 +1,9 @@
 """Run the steps of the toy recipe: write words, "train" on them in milliseconds, and score the result.
 
 Tests choose with environment variables what goes wrong, and where; a place is the name of the file to write.
-TOY_STOP=PLACE writes to the named pipe TOY_PIPE and waits to be killed; TOY_FAIL=PLACE fails; TOY_FULL=PLACE finds the
-disk full; TOY_NAN=PLACE diverges; TOY_SAY=TEXT fails with a text; TOY_RISE=yes lets the loss rise.
+TOY_STOP=PLACES writes its place to the named pipe TOY_PIPE and waits to be killed; TOY_FAIL=PLACE fails;
+TOY_FULL=PLACE finds the disk full; TOY_NAN=PLACE diverges; TOY_SAY=TEXT fails with a text; TOY_RISE=yes lets the loss
+rise.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ UPDATES = 4
 
 def meet(place: str) -> None:
     """Do what the test asks for at this place."""
-    if os.environ.get("TOY_STOP") == place:
-        Path(os.environ["TOY_PIPE"]).write_text(place)
+    if place in os.environ.get("TOY_STOP", "").split():
+        Path(os.environ["TOY_PIPE"]).write_text(f"{place}\n")
         signal.pause()
     if text := os.environ.get("TOY_SAY"):
         sys.exit(text)

@@ -131,6 +131,14 @@ def test_the_damaged_part_is_named_and_mapped_weights_are_left_out(tmp_path: Pat
         safe_load(damaged(tmp_path / "settings.pt", "data.pkl"), mmap=True)
 
 
+def test_a_file_that_cannot_be_read_is_named_with_what_to_do(tmp_path: Path) -> None:
+    path = save(tmp_path / "checkpoint_last.pt")
+    path.write_bytes(path.read_bytes()[:-200])
+    size = f"{path.stat().st_size:,} bytes"
+    with pytest.raises(CheckpointError, match=rf"{path}: .*{size}.* damaged: copy it again, or give another"):
+        safe_load(path)
+
+
 def test_a_file_in_the_old_format_loads_and_says_that_damage_cannot_be_noticed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

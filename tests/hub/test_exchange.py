@@ -174,6 +174,12 @@ def test_new_tables_start_as_their_encoding_says(source: Pretrained) -> None:
         assert model.config.pos_enc_args == args
 
 
+def test_tables_of_other_layers_are_noted(source: Pretrained) -> None:
+    model, _ = converted(source, "m4m", "layers=1")
+    _, report = converted(model, "m4m", "layers=2")
+    assert any("m4m is active in other layers than in the source" in note for note in report.notes)
+
+
 @pytest.mark.parametrize("length", [8, 33])
 def test_longer_and_shorter_tables(length: int, source: Pretrained) -> None:
     name, rows = "encoder.pos.learned.weight", min(length, LENGTH)

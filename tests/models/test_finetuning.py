@@ -113,6 +113,14 @@ def test_segments_per_head_are_made_at_zero_and_those_at_the_input_are_not(scene
     assert torch.equal(features(plain, PAIR[:1, :4]), features(head, PAIR[:1, :4]))  # one sentence, one segment
 
 
+def test_what_is_made_anew_differs_between_seeds(scene: Scene) -> None:
+    """So the median over several runs also covers their different initial weights."""
+    words = scene.words("RTE", scene.model("shaw"), "--segments", "input")
+    models = [support.built_of(words, seed=seed)[0] for seed in (1, 2)]
+    once, other = [model.encoder.sentence_encoder.pos.members["segments-input"].weight for model in models]
+    assert not torch.allclose(once, other)
+
+
 def config(name: str, args: str | None = None) -> ModelConfig:
     return ModelConfig(layers=1, dim=8, ffn=8, heads=2, max_length=16, vocabulary=20, pos_enc=name, pos_enc_args=args)
 

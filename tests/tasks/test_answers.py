@@ -11,6 +11,7 @@ import torch
 from fairseq import tasks
 from integration import support
 
+from fairseq_posenc.compat.checkpoints import CheckpointError
 from fairseq_posenc.metrics.exact_match import exact_matches
 from fairseq_posenc.tasks.answers import AnswersTask
 
@@ -112,3 +113,16 @@ def test_another_kind_of_model_is_refused(tmp_path: Path) -> None:
     config = support.parse([*flags.split(), "--optimizer", "adam", "--criterion", "cross_entropy"])
     with pytest.raises(ValueError, match=r"examples for the decoder, not the encoder-decoder.*posenc_transformer_lm"):
         tasks.setup_task(config.task).build_model(config.model)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1\ta = c\t_ c </s>", "the dictionary does not contain 'c'"),
+        ("1\ta = a\t_ a", "the input has 3 tokens, but the output has 2"),
+    ],
+)
+def test_a_wrong_line_is_named(line: str, message: str, tmp_path: Path) -> None:
+    folder(tmp_path, lines=f"1\tb = b\t_ b </s>\n{line}\n")
+    with pytest.raises(CheckpointError, match=rf"valid\.tsv:2: {message}"):
+        task(tmp_path).load_dataset("valid")

@@ -75,6 +75,16 @@ def test_the_loss_is_the_mean_of_two_cross_entropies_whatever_the_pads(data: Pat
     assert figures["loss"].item() == pytest.approx(losses.sum().item())
 
 
+def test_a_masked_lm_reads_a_checkpoint_with_the_head_and_without(data: Path, place: Path) -> None:
+    model, _ = s.built(data, place / "plain" / "checkpoint.pt")
+    weights = model.state_dict()
+    model.load_state_dict({name: w for name, w in weights.items() if "span_head" not in name}, strict=True)
+    del model.span_head
+    model.load_state_dict(weights, strict=True)
+    with pytest.raises(ValueError, match="--task posenc_squad"):
+        model(torch.tensor([[0, 5, 2]]), spans=True)
+
+
 def test_windows_beyond_what_an_encoding_defines_are_refused_with_the_cure(data: Path, place: Path) -> None:
     source = s.checkpoint(place / "l", "learned")
     files = ("--train", place / "train.json", "--eval", place / "dev.json.gz", "--length", 40)
@@ -173,6 +183,12 @@ def test_right_answers_that_have_less_than_100_end_the_run(data: Path, monkeypat
     monkeypatch.setattr(squad.Rules, "exact", lambda self, gold, predicted: float(gold == predicted != DEV_ANSWER))
     with pytest.raises(SystemExit, match="the gold answers must score 100"):
         question_scores.baselines(data, "valid")
+
+
+def test_an_answer_without_words_is_told_and_no_fault(capsys: pytest.CaptureFixture[str]) -> None:
+    scores = question_scores._score_gold({"q1": ["b c"], "q2": ["the"]}, squad.V11)
+    assert (scores["em"], scores["f1"]) == (100, 50)
+    assert "Answers without words have F1 0 by squad-v1.1: q2." in capsys.readouterr().out
 
 
 def test_another_vocabulary_or_another_form_of_windows_is_refused(trained: Any, data: Path, place: Path) -> None:

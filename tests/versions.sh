@@ -10,9 +10,8 @@ packages="numpy scipy safetensors tabulate sacrebleu rapidfuzz scikit-learn setu
   pytest-timeout pytest-xdist"
 core="tests/test_positions.py tests/core tests/ops tests/attention tests/encodings tests/laws tests/metrics"
 # What torch 2.5 cannot do: one graph of a layer, the compiled formula, and torch.export. A loop that it compiles with
-# -ffast-math makes the process round subnormal numbers to 0, which test_option_ranges.py needs, so that file runs alone.
-new="--ignore tests/laws/test_graphs.py --ignore tests/laws/test_compiled.py --ignore tests/laws/test_exported.py
-  --ignore tests/laws/test_option_ranges.py"
+# -ffast-math makes the process round subnormal numbers to 0, which test_options.py needs, so that file runs alone.
+new="--ignore tests/laws/test_graphs.py --ignore tests/laws/test_compiled.py --ignore tests/laws/test_options.py"
 
 (($#)) || set -- 2.5.0 2.15.0
 for version in "$@"; do
@@ -24,7 +23,7 @@ for version in "$@"; do
   # shellcheck disable=SC2086
   if [[ $version == 2.5.* ]]; then
     "$environment/bin/python" -m pytest -n 2 --timeout 1200 $core $new -k 'not compile and not limit_of_the_process'
-    "$environment/bin/python" -m pytest -n 2 --timeout 1200 tests/laws/test_option_ranges.py
+    "$environment/bin/python" -m pytest -n 2 --timeout 1200 tests/laws/test_options.py
   else
     "$environment/bin/python" -m pytest -n 2 --timeout 1200 $core
   fi

@@ -15,7 +15,7 @@ from support_full_disk import no_larger_files
 from support_report import row, write_run
 
 from fairseq_posenc.analysis.report import charts, papers, tables
-from fairseq_posenc.analysis.report.runs import Entry, read_runs
+from fairseq_posenc.analysis.report.runs import Entry, read_runs, thinned
 from fairseq_posenc.commands import report
 
 GLUE = "finetune_glue"
@@ -108,6 +108,9 @@ def test_losses_belong_to_the_row_with_the_longest_name(tmp_path: Path) -> None:
     runs = read_runs([write_run(tmp_path / "run", rows, {"shaw.clip=4.s1": 50, "shaw.s2": 50, "other": 50})])
     losses = {item.name: item.entries for item in runs[0].losses}
     assert losses == {"shaw.clip=4.s1": [1], "shaw.s2": [0], "other": [0, 1]}
+    points = [(update, 1.0) for update in range(1000)]
+    assert len(thinned(points)) <= 151
+    assert thinned(points)[-1] == points[-1]
 
 
 def test_runs_of_one_name_are_told_apart(tmp_path: Path) -> None:

@@ -102,7 +102,12 @@ def test_what_cannot_be_averaged_is_refused_in_one_line(tmp_path: Path, capsys: 
         (error,) = capsys.readouterr().err.splitlines()
         assert error.startswith("average: ")
         assert message in error
-    with pytest.raises(SystemExit, match="2"):
-        mean("--inputs", "a", "b", "--num-epoch-checkpoints", "2", "--output", "mean.pt")
+    for words in (
+        "a b --num-epoch-checkpoints 2",
+        "a --checkpoint-upper-bound 2",
+        ". --num-epoch-checkpoints 2 --every 2",
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            mean("--inputs", *words.split(), "--output", output)
     assert first.read_bytes() == before
     assert not output.exists()

@@ -135,6 +135,12 @@ def test_another_epoch_has_other_masks() -> None:
     assert len(epochs) == 20
 
 
+@pytest.mark.parametrize("parts", [{"mask_prob": 0}, {"leave_unmasked_prob": 0.6, "random_token_prob": 0.6}])
+def test_impossible_parts_are_refused(parts: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="-prob"):
+        masking(5, 5, **parts)
+
+
 def test_numbers_of_gpt2_become_pieces(tmp_path: Path) -> None:
     path = tmp_path / "encoder.json"
     path.write_text(json.dumps({"Ġa": 7, "b": 3}), "utf-8")

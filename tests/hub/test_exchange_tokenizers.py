@@ -111,6 +111,8 @@ def test_a_tokenizer_beside_the_dictionary_is_found(
     assert "tokenizer/sentencepiece.model without 2 pieces that dict.txt lacks" in capsys.readouterr().out
     for line in ("日本 text", "the 日本", *lines()[:50]):
         assert 3 in ours(line) or theirs(line)["input_ids"] == [0, *ours(line), 2]
+    assert main(["export-hf", str(path), "--output", str(tmp_path / "none"), "--tokenizer", "none"]) == 0
+    assert not list((tmp_path / "none").glob("tokenizer*"))
 
 
 # -- refusals -----------------------------------------------------------------------------------------------

@@ -177,6 +177,13 @@ def test_what_contradicts_the_model_is_refused(scene: Scene, more: list[str], me
         support.trained(scene.words("RTE", scene.model("shaw"), *more))
 
 
+def test_without_a_pretrained_model_there_is_none(scene: Scene) -> None:
+    words = scene.words("RTE", scene.model("shaw"))
+    at = words.index("--pretrained")
+    with pytest.raises(ValueError, match="--arch posenc_roberta_pretrained needs --pretrained"):
+        support.built_of(words[:at] + words[at + 2 :], seed=1)
+
+
 # --- training
 
 

@@ -205,3 +205,10 @@ def test_another_vocabulary_or_another_form_of_windows_is_refused(trained: Any, 
         questions.load(checkpoint, folder, gpu=False)
     wider = s.prepared(place / "longer", "--checkpoint", source, *words[:3], 28)
     assert questions.load(checkpoint, wider, gpu=False)[1].max_positions() == 28
+
+
+def test_a_question_finds_its_words() -> None:
+    cut = question_scores.Words("words", cased=False)
+    assert question_scores.overlap("A b. Where is Zorn? The hill.", "where is it", 3, cut) == ". Where is"
+    assert question_scores.overlap("too short", "x", 5, cut) == "too short"
+    assert [question_scores.units([text]) for text in ("of the books 日本", "中国是a")] == ["words", "chars"]

@@ -160,6 +160,7 @@ def test_the_longest_text_that_the_error_allows_is_generated(
         ({}, {0, 1, 2, 3}),
         ({"top_k": 2}, {0, 1}),
         ({"top_p": 0.75}, {0, 1}),
+        ({"top_p": 0.0}, {0}),
         ({"top_k": 3, "top_p": 0.99}, {0, 1, 2}),
         ({"temperature": 0.0}, {0}),
     ],

@@ -70,6 +70,7 @@ def test_a_window_by_hand() -> None:
 def test_shapes_without_room_are_refused() -> None:
     with pytest.raises(ValueError, match="--length 68 leaves no room for a context after a question of 64 pieces"):
         Shape(longest=68)
+    assert Shape(longest=69).room(64) == 1
     with pytest.raises(ValueError, match=r"--separators 3: the number must be 1 or 2"):
         Shape(longest=100, separators=3)
     with pytest.raises(ValueError, match="--stride 0, --longest-question 64: both must be at least 1"):

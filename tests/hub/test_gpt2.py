@@ -13,6 +13,7 @@ from torch import Tensor
 pytest.importorskip("fairseq")
 pytest.importorskip("transformers")
 
+import transformers
 from safetensors.torch import load_file, save_file
 from support_exchange import LENGTH, WORDS, close, imported, in_fairseq, in_transformers, random_model, saved
 
@@ -103,3 +104,11 @@ def test_another_encoding_replaces_the_positions(tmp_path: Path, capsys: pytest.
     assert set(report["copied"]) == {name for name in read(source, causal=True).tensors if ".pos." not in name}
     symbols = [line.split()[0] for line in (folder / "dict.txt").read_text("utf-8").splitlines()]
     assert symbols == ["madeupword0", *(f"p{i}" for i in range(1, END))]
+
+
+def test_an_untrained_gpt2_is_imported_with_a_note(tmp_path: Path) -> None:
+    """The biases of its last layer norm are 0, so no vector has a low logit for every text."""
+    config = transformers.GPT2Config(WORDS, LENGTH, n_embd=16, n_layer=1, n_head=2, eos_token_id=END)
+    source = read(saved(transformers.GPT2LMHeadModel(config), tmp_path / "hf"), causal=True)
+    assert "have the logit 0" in source.notes[0]
+    assert all(tensor.isfinite().all() for tensor in source.tensors.values())

@@ -99,7 +99,7 @@ def test_positions_at_the_input_leave_rank_d_and_a_product_adds_its_rank() -> No
 
 
 def test_the_effective_rank_keeps_99_percent_of_the_energy() -> None:
-    assert [int(each) for each in rank.ranks(torch.diag(torch.tensor([10.0, 10.0, 0.1, 0.0])))] == [3, 2]
+    assert [int(each) for each in rank.ranks(torch.diag(torch.tensor([98, 1.5, 0.5, 0]).sqrt()))] == [3, 2]
 
 
 def test_gradients_of_tokens_and_positions_are_equal_at_the_input_only() -> None:

@@ -68,10 +68,9 @@ RESUMED: dict[str, tuple[Any, str, list[Any], tuple[int, ...], int]] = {
     "iterators of each epoch": (support, "pairs", [*TRANSLATION, "--update-epoch-batch-itr", "True"], (8,), 16),
     "workers and shards": (masked_lm, "shards", [*WORDS, "--num-workers", 1, "--data-buffer-size", 3], (8,), 13),
 }
-LONG = ("a seed of indices", "iterators of each epoch", "workers and shards")
 
 
-@pytest.mark.parametrize("case", [pytest.param(x, marks=[pytest.mark.long] if x in LONG else []) for x in RESUMED])
+@pytest.mark.parametrize("case", RESUMED)
 def test_a_resumed_training_is_undisturbed(case: str, folders: dict[str, str], tmp_path: Path) -> None:
     """This includes random numbers, masks of the epoch, and batches within an epoch."""
     module, corpus, options, stops, last = RESUMED[case]

@@ -132,3 +132,6 @@ def test_limits_are_raised_and_never_lowered(tmp_path: Path, caplog: pytest.LogC
     ensemble = [{"max_positions": length} for length in (2000, 3000, 2500)]
     assert limits(tmp_path, *ensemble, max_positions=1024).max_positions == 3000
     assert limits(tmp_path, 3, max_positions=1024).max_positions == 1024  # a file without limits is left to fairseq
+    missing = argparse.Namespace(path=str(tmp_path / "missing.pt"), model_overrides="{}", max_positions=1024)
+    generation.adopt_limits(missing, [])
+    assert missing.max_positions == 1024

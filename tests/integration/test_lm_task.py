@@ -82,11 +82,19 @@ def whole(lines: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     return folder, run
 
 
+OTHER_STREAMS = {
+    "--batch-size 2": r"--batch-size is 2, but the checkpoint was written with 4.*--reset-dataloader",
+    "--tokens-per-sample 6 --mem-length 14": "--tokens-per-sample is 6, but",
+    "--mem-length 6": "--mem-length is 6, but .* 12",
+    "--same-length": "--same-length is 1, but the checkpoint was written with 0",
+}
+
+
 def test_other_streams_at_resume_are_refused(whole: tuple[Path, support.Run], lines: Path, tmp_path: Path) -> None:
     shutil.copy(next(whole[0].glob("checkpoint_2_*.pt")), tmp_path / "checkpoint_last.pt")
-    for more, message in (("--batch-size", "2, but .* written with 4.*--reset-d"), ("--mem-length", "2, but .* 12")):
-        with pytest.raises(ValueError, match=f"{more} is {message}"):
-            lm.train(lines, *XL, more, 2, "--max-epoch", 2, "--save-dir", tmp_path)
+    for more, message in OTHER_STREAMS.items():
+        with pytest.raises(ValueError, match=message):
+            lm.train(lines, *XL, *more.split(), "--max-epoch", 2, "--save-dir", tmp_path)
 
 
 OPTIONS = ["--task", "posenc_lm_memory", "--batch-size", STREAMS, "--log-format", "none"]

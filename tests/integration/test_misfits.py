@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-from fairseq_posenc.compat import CheckpointError
+from fairseq_posenc.compat import CheckpointError, safe_load
 
 from . import masked_lm, support
 from .test_refused import TABLE
@@ -68,6 +69,7 @@ def write_dictionary(folder: Path, symbols: list[str]) -> None:
         (NUMBERS, None, "corpus/shard", None),
         (NUMBERS, None, "corpus", None),
         (NUMBERS[::-1], None, "corpus", "'\u2581w0' as id 4, but the data's dictionary has 'p5'"),
+        (NUMBERS[::-1], None, "flag", "'\u2581w0' as id 4, but the data's dictionary has 'p5'"),
         (PIECES, NUMBERS, "checkpoint", None),
         (PIECES, NUMBERS[::-1], "checkpoint", "'p5' as id 4, but the data's dictionary has '\u2581w0'"),
         (NUMBERS, None, None, None),
@@ -78,7 +80,7 @@ def test_dictionaries_are_compared(case: Any, folder: Path, tmp_path: Path, capl
     """The dictionary of the checkpoint is the one beside it, as after import-hf, or that of its training data.
 
     The dictionary of a Hugging Face model has pieces; data for fairseq's RoBERTa have the numbers that stand for them
-    in GPT-2's encoder.json, which lies beside the dictionary or one folder above it.
+    in GPT-2's encoder.json, which lies beside the dictionary, one folder above it or where a flag says.
     """
     ours, theirs, encoder, message = case
     data = Path(shutil.copytree(folder / "data-bin", tmp_path / "corpus" / "shard"))
@@ -92,11 +94,24 @@ def test_dictionaries_are_compared(case: Any, folder: Path, tmp_path: Path, capl
     if encoder:
         (tmp_path / encoder / "tokenizer").mkdir(parents=True)
         (tmp_path / encoder / "tokenizer" / "encoder.json").write_text(json.dumps(ENCODER), "utf-8")
+    if encoder == "flag":
+        flags = ["--mask-whole-words", "--subwords", "gpt2", "--gpt2-encoder-json"]
+        flags.append(tmp_path / "flag" / "tokenizer" / "encoder.json")
     refused = pytest.raises(CheckpointError, match=message) if message else contextlib.nullcontext()
     with caplog.at_level(logging.WARNING), refused:
         go_on(folder, *flags, data=data)
     told = "put GPT-2's encoder.json into a folder tokenizer/" in caplog.text
     assert told == (ours[0].isdecimal() and encoder is None)
+
+
+def test_where_its_dictionary_is_gone_the_size_tells(folder: Path, tmp_path: Path) -> None:
+    state = safe_load(folder / "save" / "checkpoint_last.pt")
+    state["cfg"]["task"]["data"] = str(tmp_path / "gone")
+    torch.save(state, tmp_path / "moved.pt")
+    shutil.copytree(folder / "data-bin", tmp_path / "data-bin")
+    write_dictionary(tmp_path / "data-bin", MORE)
+    with pytest.raises(CheckpointError, match=r"dictionaries have different sizes. Binarise .* checkpoint's dict\.txt"):
+        go_on(folder, "--finetune-from-model", tmp_path / "moved.pt", data=tmp_path / "data-bin")
 
 
 @pytest.mark.parametrize(
@@ -120,3 +135,10 @@ def test_translation_is_compared_too(data: Path, trained: Path, tmp_path: Path) 
     start = ["--finetune-from-model", trained / "checkpoint_last.pt", "--save-dir", tmp_path, "--pos-enc", "shaw"]
     with pytest.raises(CheckpointError, match="--decoder-attention-heads is 2 in the checkpoint, 4 here"):
         support.train(data, *start, "--decoder-attention-heads", 4)
+
+
+def test_an_optimizer_state_that_does_not_fit_is_named(data: Path, trained: Path, tmp_path: Path) -> None:
+    path = tmp_path / "other.pt"
+    torch.save({**safe_load(trained / "checkpoint_last.pt"), "last_optimizer_state": {"param_groups": []}}, path)
+    with pytest.raises(CheckpointError, match=rf"{path}: the state of the training cannot be restored .*--finetune"):
+        support.train(data, "--pos-enc", "shaw", "--save-dir", tmp_path / "new", "--restore-file", path)

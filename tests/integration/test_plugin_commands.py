@@ -74,6 +74,12 @@ def test_help_imports_neither_torch_nor_fairseq() -> None:
     assert not {"torch", "fairseq", "numpy"} & set(modules)
 
 
+def test_without_a_command_it_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    shown = capsys.readouterr().err
+    assert all(f"  {command}" in shown for command in COMMANDS)
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str], command: str) -> None:
     with pytest.raises(SystemExit) as stop:

@@ -12,12 +12,12 @@ import torch
 from fairseq.checkpoint_utils import load_model_ensemble_and_task
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.trainer import Trainer
-from torch import Tensor
+from torch import Tensor, nn
 
 from fairseq_posenc.compat import CheckpointError
 from fairseq_posenc.encodings import StackShape, build, get, names
 from fairseq_posenc.hub.pretrained import read
-from fairseq_posenc.models.weight_decay import spare
+from fairseq_posenc.models.weight_decay import Watch, hooks, spare
 
 from . import lm, masked_lm, support
 
@@ -59,6 +59,18 @@ def test_a_schedule_survives_dropped_layers_and_a_checkpoint(data: Path, tmp_pat
             assert [tuple(table.shape) for table in side.pos.parameters()] == [(1, 2, 32), (1, 2, 8)]
     inputs = support.batches(task)[0]["net_input"]
     assert loaded(**inputs)[0].equal(run.model(**inputs)[0])
+
+
+def test_a_dropped_layer_is_that_layer(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second layer keeps its own table when the first is skipped."""
+    model, task = support.built(data, "--pos-enc", "shaw", "--pos-enc-args", "share=none", "--encoder-layerdrop", "0.5")
+    source, layers = support.batches(task)[0]["net_input"]["src_tokens"], support.move(model).eval().encoder.layers
+    with monkeypatch.context() as patch:
+        patch.setattr(layers._modules["0"], "forward", lambda x, *rest, **more: x)
+        alone = model.encoder(source, None)["encoder_out"][0]
+    layers.training = True  # LayerDrop reads the mode of its own list only
+    monkeypatch.setattr(Tensor, "uniform_", lambda self: self.copy_(torch.tensor([0.1, 0.9])))
+    torch.testing.assert_close(model.encoder(source, None)["encoder_out"][0], alone)
 
 
 @pytest.mark.parametrize(
@@ -167,3 +179,27 @@ def test_what_an_encoding_names_is_a_parameter(name: str) -> None:
     watch = spare(pos)
     assert watch is not None
     assert [id(x) for x in watch.spared] == [id(own[named]) for named in get(name).no_decay]
+
+
+def test_groups_are_whole_again_after_a_step_that_failed() -> None:
+    tables, others = ([nn.Parameter(torch.ones(1)) for _ in range(2)] for _ in range(2))
+    for table in tables:
+        table.optim_overrides = {"optimizer": {"weight_decay_scale": 0}}
+    order = [others[0], *tables, others[1]]
+    optimizer = torch.optim.SGD(order, lr=0.1, weight_decay=0.5)
+    hooks().part(optimizer)  # the step that follows fails
+    assert [len(group["params"]) for group in optimizer.param_groups] == [2, 2]
+    optimizer.step()
+    (group,) = optimizer.param_groups
+    assert [id(x) for x in group["params"]] == [id(x) for x in order]
+
+
+def test_updates_without_a_step_and_parameters_that_do_not_learn_are_no_fault() -> None:
+    watch = Watch([nn.Parameter(torch.ones(1))])
+    for number in (0, 0, 7, 7, 3):  # accumulated gradients, a checkpoint that is loaded
+        watch.set_num_updates(number)
+    watch.spared[0].requires_grad_(False)
+    watch.set_num_updates(4)
+    watch.spared[0].requires_grad_(True)
+    with pytest.raises(ValueError, match="--pos-enc-no-decay"):
+        watch.set_num_updates(5)

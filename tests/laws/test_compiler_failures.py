@@ -117,6 +117,14 @@ def test_recomputing_the_attention_alone_is_no_failure(monkeypatch: pytest.Monke
     assert not stack.pos.uncompiled
 
 
+def test_an_error_of_the_caller_is_no_failure_of_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    stack, call = one_layer()
+    use_backend(monkeypatch, torch._dynamo.lookup_backend("aot_eager"))
+    with pytest.raises(RuntimeError):
+        paths.attend(Projected(*(torch.ones(2, 2, columns, 4).double() for columns in (6, 5, 6))), call, training=True)
+    assert not stack.pos.uncompiled
+
+
 def test_a_lack_of_memory_is_no_failure_of_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """The explicit path would need more memory, and fairseq leaves out a batch that does not fit."""
 

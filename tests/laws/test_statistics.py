@@ -40,6 +40,7 @@ def check_statistics(case: Case, scene: Scene, path: str) -> None:
     forward = Forward(case, scene if case.capabilities.memory else replace(scene, before=0))
     with measuring(forward.stack) as layers, torch.no_grad():
         forward.actual(path)
+    assert all(block.self_attn.watch is None for block in forward.stack.layers), "measuring has not ended"
     side = "decoder" if case.causal else "encoder"
     values = values_of(layers)
     for index in range(1, forward.stack.shape.layers + 1):

@@ -122,3 +122,9 @@ def test_a_dictionary_of_another_tokenizer_is_refused(text: Path) -> None:
     _, task = masked_lm.built(text, "--mask-whole-words", "--subwords", "gpt2")
     with pytest.raises(ValueError, match="scheme of the tokenizer that made these pieces"):
         task.load_dataset("train")
+
+
+def test_longer_than_the_task_is_refused(text: Path) -> None:
+    model, _ = masked_lm.built(text)
+    with pytest.raises(ValueError, match="raise --max-positions"):
+        model(torch.full((1, masked_lm.LENGTH + 1), 5))

@@ -38,7 +38,7 @@ demo: ## train and score small translation models with several encodings; write 
 bench: setup ## measure the time of every encoding, and compare it with its target (at most 12 minutes)
 	@$(ENV) python tests/benchmarks/layers.py --quick
 
-check: lint ## run the linters and the tests that a change most likely breaks (2 minutes on two quiet cores)
+check: lint ## run the linters and the tests that a change most likely breaks (one minute on two quiet cores)
 	@$(ENV) $(ONE_THREAD) $(COMPLETE) $(PYTEST) $(PYTEST_ARGS) $(CHECKED)
 
 test: lint ## run the linters, then the test suite

@@ -42,7 +42,9 @@ step baselines "$output/baselines.json" python -m recipes.lib.finetuning.baselin
 # --- a training for each encoding and seed, on the rows of XNLI or on the questions of SQuAD
 model() { # NAME ENCODING SEED XNLI|SQuAD
   local flags=()
-  if [[ $4 == XNLI ]]; then read -ra flags < <(python -m recipes.lib.finetuning.tasks --task XNLI --separators "$separators") && flags=("${flags[@]:1}")
+  if [[ $4 == XNLI ]]; then
+    read -ra flags < <(python -m recipes.lib.finetuning.tasks --task XNLI --separators "$separators")
+    flags=("${flags[@]:1}") # without the name of the task
   else flags=(--task posenc_squad --criterion squad "${choice[@]}"); fi
   train_all "$1" "$2" "$3" "$output/data/$4${suffix_of[$2]}" "${flags[@]}" --segments "${segments_of[$2]}"
 }

@@ -89,7 +89,7 @@ class Work(NamedTuple):
 
     @property
     def target(self) -> float | None:
-        """Return the largest ratio that the measurement should have, or None if there is no target.
+        """Return the largest ratio that meets the target of this measurement, or None if it has no target.
 
         There are targets for layers of the width 768. An encoding that is not listed may be content-free.
         """

@@ -26,7 +26,7 @@ KINDS = [["--pos-enc", "learned+t5"], ["--pos-enc", "shaw", "--pos-enc-args", "s
 
 
 def gradients(data: Path, *arguments: str) -> dict[str, Tensor]:
-    """Return the gradients of one batch, and check that each parameter of an encoding got its gradient in one addition."""
+    """Return the gradients of one batch. Each parameter of an encoding must get its gradient in one addition."""
     model, task = support.built(data, *arguments)
     support.move(model).double().train()
     times: Counter[str] = Counter()

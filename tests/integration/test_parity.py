@@ -96,7 +96,7 @@ def test_learned_positions_are_those_of_stock_fairseq(kind: str, more: list[str]
 
 @pytest.mark.parametrize("case", in_turn(CASES))
 def test_positions_live_in_self_attention_and_in_pos_only(data: Path, case: tuple[str, str | None]) -> None:
-    """The model lists every parameter once, and a training step gives each of them a gradient."""
+    """A training step gives every parameter a gradient."""
     model, task = support.built(data, *position_flags(*case))
     own = (LearnedPositionalEmbedding, SinusoidalPositionalEmbedding)
     assert not any(isinstance(module, own) for module in model.modules())

@@ -46,9 +46,12 @@ def drawn_wide(pos: Composition) -> Composition:
     return pos.requires_grad_()
 
 
-def logits_of(pos: Composition, q: Tensor, k: Tensor, positions: Positions, layer: int = 1) -> Tensor:
-    """Return the logits [B, h, Q, K] of raw q and k before the mask."""
+def logits_of(
+    pos: Composition, q: Tensor, k: Tensor, positions: Positions, layer: int = 1, inputs: Tensor | None = None
+) -> Tensor:
+    """Return the logits [B, h, Q, K] of raw q and k before the mask; some encodings read the layer's inputs."""
     call = pos.layer(layer).at(positions, pos.per_layer(positions)[layer - 1])
+    call = call if inputs is None else call.with_inputs(inputs)
     return logits(Projected(call.project_q(q), call.project_k(k), k, q, k), call)
 
 

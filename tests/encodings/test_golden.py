@@ -60,6 +60,8 @@ def by_hand(case: dict[str, Any], where: Positions, heads: int) -> Tensor:
 def test_logits(case: dict[str, Any]) -> None:
     """Compare the logits of allowed pairs, for all queries and for the last ones."""
     pos, keys = built(case), case.get("keys", 5)
+    numbers = sum(parameter.numel() for parameter in pos.parameters())
+    assert numbers == case.get("count", numbers)
     heads, zeros = pos.stack.heads, [0] * pos.stack.head_dim
     q, k = (tensor(case.get(name, zeros)).expand(1, heads, keys, -1) for name in "qk")
     inputs = tensor([case["inputs"]]) if "inputs" in case else None

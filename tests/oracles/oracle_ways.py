@@ -52,27 +52,26 @@ class Problem:
     causal: bool
 
     @classmethod
-    def of(cls, dim: int, *, causal: bool, pads: str = "none", keys: int = KEYS) -> Problem:
+    def of(cls, dim: int, *, causal: bool, pads: str = "none") -> Problem:
         """Return three samples with 0, 1 and 3 columns of padding on the side `pads`: none, left or right."""
-        x = torch.randn(3, keys, dim, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
-        columns = torch.arange(keys).expand(3, -1)
+        x = torch.randn(3, KEYS, dim, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+        columns = torch.arange(KEYS).expand(3, -1)
         number = torch.tensor([0, 1, 3])[:, None]
-        return cls(x, {"none": columns < 0, "left": columns < number, "right": columns >= keys - number}[pads], causal)
+        return cls(x, {"none": columns < 0, "left": columns < number, "right": columns >= KEYS - number}[pads], causal)
 
     @property
     def mask(self) -> Tensor:
         """Return the additive mask, which is 0 or -inf, [B, 1, K, K]."""
-        keys = self.x.shape[1]
-        forbidden = self.padding[:, None, :].expand(-1, keys, -1)
+        forbidden = self.padding[:, None, :].expand(-1, KEYS, -1)
         if self.causal:
-            forbidden = forbidden | torch.ones(keys, keys, dtype=torch.bool).triu(1)
+            forbidden = forbidden | torch.ones(KEYS, KEYS, dtype=torch.bool).triu(1)
         return torch.zeros_like(forbidden, dtype=self.x.dtype).masked_fill(forbidden, float("-inf"))[:, None]
 
     @property
     def positions(self) -> Positions:
         """Return the positions of all columns."""
-        keys, padding = self.x.shape[1], self.padding if bool(self.padding.any()) else None
-        return Positions(keys, keys, CPU, causal=self.causal, padding=padding)
+        padding = self.padding if bool(self.padding.any()) else None
+        return Positions(KEYS, KEYS, CPU, causal=self.causal, padding=padding)
 
 
 class Mine(nn.Module):
@@ -168,16 +167,25 @@ def difference(mine: Mine, peer: Peer, problem: Problem, path: str = "explicit")
     return worst
 
 
-def check_same(mine: Mine, peer: Peer, tolerance: float, *, causal: bool = False, keys: int = KEYS) -> None:
-    """Compare our attention by two paths with the peer, without padding and with padding on either side."""
+def check_same(mine: Mine, peer: Peer, tolerance: float, *, causal: bool = False) -> None:
+    """Compare our attention by two paths with the peer, without padding and with padding on either side.
+
+    The comparison has to notice every mistake in the parameters of our encoding: a shift along any of their axes.
+    """
     dim = mine.attention.q_proj.in_features
     for path in ("explicit", "auto"):
         for pads in ("none", "left", "right"):
-            found = difference(mine, peer, Problem.of(dim, causal=causal, pads=pads, keys=keys), path)
+            found = difference(mine, peer, Problem.of(dim, causal=causal, pads=pads), path)
             assert found <= tolerance, f"{path}, padding: {pads}"
+    for name, parameter in mine.encoding.named_parameters():
+        if name not in mine.encoding.constant_along_row:  # the softmax hides such a parameter
+            for axis in (axis for axis, size in enumerate(parameter.shape) if size > 1):
+                right = parameter.clone()
+                parameter.copy_(right.roll(1, axis))
+                assert differs(mine, peer, causal=causal), f"{name} may be shifted along axis {axis}"
+                parameter.copy_(right)
 
 
-def differs(mine: Mine, peer: Peer, *, causal: bool = False, keys: int = KEYS) -> bool:
+def differs(mine: Mine, peer: Peer, *, causal: bool = False) -> bool:
     """Return whether a deliberate mistake changes the result."""
-    dim = mine.attention.q_proj.in_features
-    return difference(mine, peer, Problem.of(dim, causal=causal, keys=keys)) > CLEARLY
+    return difference(mine, peer, Problem.of(mine.attention.q_proj.in_features, causal=causal)) > CLEARLY

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,19 +15,7 @@ from fairseq_posenc.analysis.report.targets import reason_of, target_of
 from fairseq_posenc.papers.reading import Figure, every, figures
 from recipes.lib.encodings import published
 
-#: Numbers that each recipe computes.
-BY_RECIPE = {
-    "finetune_glue": 205,
-    "finetune_squad": 88,
-    "finetune_xtreme": 168,
-    "lm_wikitext103": 33,
-    "pretrain_mlm": 3,
-    "question_generation": 18,
-    "text_classification": 64,
-    "translation_wmt18": 12,
-}
-#: Numbers with a reason: of a table that has no scores, of a test set, or printed differently elsewhere.
-WITH_REASON = 190
+EXPECTED: dict[str, Any] = tomllib.loads(Path(__file__).with_name("targets.toml").read_text("utf-8"))
 
 
 def without_both(all_figures: Iterable[Figure]) -> list[Figure]:
@@ -35,8 +26,8 @@ def without_both(all_figures: Iterable[Figure]) -> list[Figure]:
 def test_every_number_has_a_command_or_a_reason() -> None:
     assert without_both(every()) == []
     targets = [target_of(figure) for figure in every()]
-    assert Counter(target.recipe for target in targets if target) == BY_RECIPE
-    assert len(every()) == sum(BY_RECIPE.values()) + WITH_REASON
+    assert Counter(target.recipe for target in targets if target) == EXPECTED["by_recipe"]
+    assert targets.count(None) == EXPECTED["with_reason"]
 
 
 def test_a_number_without_both_is_found() -> None:
@@ -45,19 +36,7 @@ def test_a_number_without_both_is_found() -> None:
     assert without_both([*every(), *added]) == added
 
 
-@pytest.mark.parametrize(
-    ("paper", "table", "column", "encoding", "task", "words"),
-    [
-        ("DIET", "Table 2", "MNLI-mm", "t5", "MNLI-mm", "--preset paper-diet --tasks MNLI"),
-        ("DIET", "Table 2", "average", "t5", "average", "--preset paper-diet --pos-enc t5"),
-        ("DIET", "Table 3", "average", "t5", "average", "finetune_xtreme/run.sh --preset paper --pos-enc t5"),
-        ("DIET", "Table 3", "MLQA EM", "t5", "MLQA EM", "--preset paper --tasks MLQA"),
-        ("LFHC", "Table 3", "best", "lfhc[clip=16]", "wikitext103, best", "--preset wt103 --pos-enc"),
-        ("M4M", "Section 5.3", "SQuAD1.1 F1", "raffel", "SQuAD1.1 F1", "--preset m4m-small-slower --version 1.1"),
-        ("M1-M4", "README", "SQuAD1.1 F1", "m4", "SQuAD1.1 F1", "--preset m1-m4-384"),
-        ("M1-M4", "Section 4.3", "length", "", "", ""),
-    ],
-)
+@pytest.mark.parametrize(("paper", "table", "column", "encoding", "task", "words"), EXPECTED["targets"])
 def test_targets(paper: str, table: str, column: str, encoding: str, task: str, words: str) -> None:
     target = target_of(figures(paper, table=table, column=column, encoding=encoding)[0])
     assert (target.task if target else "") == task

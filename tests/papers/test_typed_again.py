@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,35 +22,17 @@ SECOND = Path(__file__).parent / "typed_again"
 PAPERS = ("M1-M4", "M4M", "LFHC", "DIET")
 
 
-@dataclass(frozen=True)
-class Cell:
-    """Hold a number of the second table; `conditions` may include `row`, the name of a row without an encoding."""
+class Cell(NamedTuple):
+    """Hold a number of the second table.
 
-    paper: str
+    `facts` are its column and encoding, conditions, and the name of a row without an encoding. `also` has the facts
+    that it has in another table of the data.
+    """
+
     table: str
-    column: str
-    encoding: str
-    conditions: Mapping[str, str]
+    facts: Mapping[str, str]
+    also: Mapping[str, str]
     printed: str
-    also: Mapping[str, str] = field(default_factory=dict)  # its place in the data: `column`, conditions
-
-    def is_in(self, figure: Figure, column: str, where: Mapping[str, str]) -> bool:
-        """Return whether a stored number has the cell's column, encoding and conditions, as far as it has them."""
-        wanted = {**self.conditions, **where}
-        if (figure.column, figure.encoding) != (column, self.encoding) or wanted.pop("row", figure.row) != figure.row:
-            return False
-        return all(figure.conditions.get(name, value) == value for name, value in wanted.items())
-
-    def found(self, data: Sequence[Figure]) -> list[Figure]:
-        """Return the stored number: in its own table, or else in another table of the paper."""
-        own = [figure for figure in data if figure.table == self.table and self.is_in(figure, self.column, {})]
-        where = dict(self.also)
-        column = where.pop("column", self.column)
-        return own or [figure for figure in data if self.is_in(figure, column, where)]
-
-    def equals(self, figure: Figure) -> bool:
-        """Return whether a stored number has these digits; in another table, it may have a ± besides."""
-        return self.printed == (figure.printed if figure.table == self.table else figure.printed.partition("±")[0])
 
 
 def cells(paper: str) -> Iterator[Cell]:
@@ -62,20 +44,38 @@ def cells(paper: str) -> Iterator[Cell]:
             for column, printed in zip(table["columns"], numbers, strict=True):
                 name, label = (key, column) if table.get("transposed") else (column, key)
                 encoding, *words = (part.strip() for part in label.split(";"))
-                conditions = table.get("conditions", {}) | dict(word.split("=", 1) for word in words)
+                facts = {"column": name, "encoding": encoding, **table.get("conditions", {})}
+                facts |= dict(word.split("=", 1) for word in words)
                 if printed:
-                    also = table.get("also", {}).get(name, {})
-                    yield Cell(paper, table["name"], name, encoding, conditions, printed, also)
+                    yield Cell(table["name"], facts, table.get("also", {}).get(name, {}), printed)
+
+
+def has(figure: Figure, facts: Mapping[str, str]) -> bool:
+    """Return whether a stored number has these facts; a condition that it does not have may be anything."""
+    own = {"column": figure.column, "encoding": figure.encoding, "row": figure.row, **figure.conditions}
+    return all(own.get(name, value) == value for name, value in facts.items())
+
+
+def stored(cell: Cell, data: Sequence[Figure]) -> list[Figure]:
+    """Return the stored number: in its own table, or else in another table of the paper."""
+    own = [figure for figure in data if figure.table == cell.table and has(figure, cell.facts)]
+    anywhere = {**cell.facts, **cell.also}
+    return own or [figure for figure in data if has(figure, anywhere)]
+
+
+def equal(cell: Cell, figure: Figure) -> bool:
+    """Return whether a stored number has these digits; in another table, it may have a ± besides."""
+    return cell.printed == (figure.printed if figure.table == cell.table else figure.printed.partition("±")[0])
 
 
 def differences(paper: str, data: Sequence[Figure]) -> list[str]:
     """Return a text for each number of a paper that the data and the second table do not share."""
     texts, compared = [], set()
     for cell in cells(paper):
-        stored = cell.found(data)
-        compared |= set(map(id, stored))
-        if len(stored) != 1 or not cell.equals(stored[0]):
-            texts.append(f"{cell}: stored {[figure.printed for figure in stored]}")
+        found = stored(cell, data)
+        compared |= set(map(id, found))
+        if len(found) != 1 or not equal(cell, found[0]):
+            texts.append(f"{cell}: stored {[figure.printed for figure in found]}")
     return texts + [f"{figure}: not typed again" for figure in data if id(figure) not in compared]
 
 
@@ -87,8 +87,8 @@ def test_every_number_is_the_one_that_was_typed_again(paper: str) -> None:
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_changed_digit_and_every_missing_number_is_found(paper: str) -> None:
-    stored = figures(paper)
-    changed = [replace(figure, printed=re.sub(r"\d(?=\D*$)", "x", figure.printed)) for figure in stored]
-    assert len(differences(paper, changed)) >= sum(bool(re.search(r"\d", figure.printed)) for figure in stored)
-    assert differences(paper, stored[1:])
-    assert differences(paper, [*stored, replace(stored[0], column="invented")])
+    data = figures(paper)
+    changed = [replace(figure, printed=re.sub(r"\d(?=\D*$)", "x", figure.printed)) for figure in data]
+    assert len(differences(paper, changed)) >= sum(bool(re.search(r"\d", figure.printed)) for figure in data)
+    assert differences(paper, data[1:])
+    assert differences(paper, [*data, replace(data[0], column="invented")])

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -17,7 +16,6 @@ from fairseq_posenc.encodings import Composition, StackShape, build
 from fairseq_posenc.positions import Positions
 
 CPU = torch.device("cpu")
-lengths = pytest.mark.parametrize(("queries", "keys"), [(1, 1), (5, 5), (2, 5), (1, 5)])
 
 
 def build_encoding(
@@ -60,11 +58,6 @@ def bias_of(pos: Composition, positions: Positions, layer: int = 1) -> Tensor:
     bias = pos.layer(layer).at(positions, pos.per_layer(positions)[layer - 1]).additive(torch.empty(0), torch.empty(0))
     assert bias is not None
     return bias
-
-
-def vectors(row: list[float], length: int) -> Tensor:
-    """Return [1, 1, T, D], the same vector at every column."""
-    return torch.tensor(row, dtype=torch.float64).expand(1, 1, length, -1)
 
 
 def drawn(queries: int, keys: int, *, batch: int = 2, heads: int = 2, head_dim: int = 4) -> tuple[Tensor, Tensor]:

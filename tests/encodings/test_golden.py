@@ -25,11 +25,11 @@ tensor = functools.partial(torch.tensor, dtype=torch.float64)
 SAME: list[dict[str, Any]] = [{**case, "q": [1, 2], "k": [3, -1]} for case in GOLDEN["same"]]
 
 
-def built(case: dict[str, Any], **sizes: int) -> Composition:
+def built(case: dict[str, Any]) -> Composition:
     """Return the encoding of a case, with its parameters: the first pattern that matches a name has the value."""
     options = {name: case[name] for name in ("layers", "heads", "head_dim", "n", "causal") if name in case}
     has_cls = "cls_column" in case.get("positions", {})
-    pos = build_encoding(case["spec"], case.get("args", ""), has_cls=has_cls, **options, **sizes)
+    pos = build_encoding(case["spec"], case.get("args", ""), has_cls=has_cls, **options)
     patterns = case.get("parameters", {})
     for member in pos.members.values():
         for name, parameter in member.named_parameters() if patterns else ():
@@ -52,6 +52,7 @@ def by_hand(case: dict[str, Any], where: Positions, heads: int) -> Tensor:
     expected = torch.full(shape, torch.nan).double()[:, where.offset :]
     for distance, value in case["by_distance"]:
         at = where.delta == distance
+        assert at.any() or where.offset, f"no pair has the distance {distance}"
         expected[:, at] = tensor(value).expand(heads)[:, None].expand(-1, int(at.sum()))
     return expected
 
@@ -76,15 +77,16 @@ def test_logits(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", GOLDEN["inputs"], ids=lambda case: f"{case['spec']}[{case.get('args', '')}]")
 def test_what_is_added_to_the_input(case: dict[str, Any]) -> None:
     expected = tensor(case["rows"])
-    pos, length = built(case, head_dim=case["dim"]), len(expected)
+    length, width = expected.shape
     for queries in {length, 2, 1}:
-        rows = pos.embed(torch.zeros(1, queries, case["dim"]).double(), positions_of(case, queries, length))[0]
+        x = torch.zeros(1, queries, width, dtype=torch.float64)
+        rows = built(case).embed(x, positions_of(case, queries, length))[0]
         torch.testing.assert_close(rows, expected[-queries:], rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("case", GOLDEN["speeds"], ids=lambda case: case["args"])
 def test_speeds_of_rope(case: dict[str, Any]) -> None:
-    rope = build_encoding("rope", case["args"], head_dim=case["head_dim"], n=case["n"]).members["rope"]
+    rope = built({**case, "spec": "rope"}).members["rope"]
     assert isinstance(rope, Rope)
     assert rope.speeds().tolist() == pytest.approx(case["speeds"], abs=1e-9)
 

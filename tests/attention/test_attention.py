@@ -215,23 +215,3 @@ def test_tables_grow_with_the_length_only() -> None:
         (table,) = tables.get(3, 4, CPU, dtype, lambda n: (torch.arange(n).double(),))
         assert (len(table), table.dtype) == (4, dtype)
     assert len(tables.get(5, 4, CPU, torch.float32, lambda n: (torch.arange(n).double(),))[0]) == 8
-
-
-# -- positions that are refused
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"span": 0, "causal": True}, "span=0"),
-        ({"span": 2}, "span=2"),
-        ({"memory": 2}, "memory=2"),
-        ({"padding": torch.zeros(1, 4, dtype=torch.long)}, "boolean tensor"),
-        ({"padding": torch.zeros(1, 3, dtype=torch.bool)}, "padding covers 3 of 4"),
-        ({"segments": torch.zeros(1, 3)}, "segments covers 3 of 4"),
-        ({"restart_ids": torch.zeros(1, 5)}, "restart_ids covers 5 of 4"),
-    ],
-)
-def test_positions_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Positions(3, 4, CPU, **settings)

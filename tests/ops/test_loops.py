@@ -38,7 +38,9 @@ def _no_loops() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("queries", "keys", "tables"), [(70, 70, 1), (33, 50, 3)])
-def test_loops_over_pairs_equal_the_sums(queries: int, keys: int, tables: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_loops_over_pairs_equal_the_sums(
+    queries: int, keys: int, tables: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(trilinear, "LEAST", 1)
     torch.manual_seed(0)
     shapes = [(2, 3, queries, 8), (2, 3, keys, 8), (tables, queries + keys - 1, 8)]
@@ -134,7 +136,7 @@ def test_without_a_compiler_the_other_way_is_taken_and_logged_once(
     assert [record.message.count(reason) for record in caplog.records] == [1]
 
 
-def test_nothing_is_compiled_where_torch_must_see_the_operations() -> None:
+def test_no_loop_runs_where_torch_must_see_the_operations() -> None:
     """In a compiled loop, a traced graph would be incomplete, forward gradients would be lost, and vmap would fail."""
     x, answers = torch.ones(2, 2), []
 

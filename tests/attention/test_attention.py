@@ -58,20 +58,20 @@ def test_the_fused_kernel_gets_the_dropout(monkeypatch: pytest.MonkeyPatch) -> N
 # -- caches and memory
 
 
-@pytest.mark.parametrize("first_with_grad", [False, True])
-def test_a_cache_that_grows_and_is_reordered_keeps_every_column(first_with_grad: bool) -> None:
+@pytest.mark.parametrize("sometimes_with_grad", [False, True])
+def test_a_cache_that_grows_and_is_reordered_keeps_every_column(sometimes_with_grad: bool) -> None:
     """The cache is compared with plain lists while it grows and the batch shrinks; its inputs stay unchanged."""
     random = torch.Generator().manual_seed(0)
     cache, expected, inputs = KeyValueCache(), [torch.zeros(6, 2, 0, 3)] * 3, []
     for step in range(40):
         new = [torch.randn(len(expected[0]), 2, 1, 3, generator=random) for _ in range(3)]
         inputs += [(tensor, tensor.clone()) for tensor in new]
-        with torch.set_grad_enabled(first_with_grad and step == 0):
+        with torch.set_grad_enabled(sometimes_with_grad and step == 0):
             actual = cache.append(*new)
         expected = [torch.cat(pair, 2) for pair in zip(expected, new, strict=True)]
         torch.testing.assert_close(actual, tuple(expected), rtol=0, atol=0)
         order = torch.randint(0, len(new[0]), (6 if step < 19 else 4,), generator=random)
-        with torch.no_grad():
+        with torch.set_grad_enabled(sometimes_with_grad and step == 5):
             cache.reorder(order)
         expected = [tensor[order] for tensor in expected]
     assert all(torch.equal(tensor, before) for tensor, before in inputs)

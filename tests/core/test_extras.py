@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import operator
+import pkgutil
 import subprocess
 import sys
 import tomllib
@@ -13,7 +13,6 @@ from unittest import mock
 import pytest
 from support_processes import without_fairseq
 
-from fairseq_posenc import metrics
 from fairseq_posenc.core import extras
 from fairseq_posenc.core.refusal import InputError
 
@@ -22,7 +21,7 @@ NEEDS = tomllib.loads(Path(__file__).with_name("extras.toml").read_text("utf-8")
 
 @pytest.mark.parametrize("row", NEEDS, ids=lambda row: row["score"])
 def test_the_error_says_what_to_install(row: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    compute = operator.attrgetter(row["score"])(metrics)
+    compute = pkgutil.resolve_name(f"fairseq_posenc.{row['score']}")
     compute(*row["arguments"])
     monkeypatch.setitem(sys.modules, row["module"], None)  # Python then refuses the import, as if it were not installed
     words = rf"^\S.* needs the package {row['package']}.*\. Run: pip install {row['package']}$"

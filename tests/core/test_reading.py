@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,10 @@ from fairseq_posenc.core.words import vocabulary_problem
 SENTENCE = "Ein Hund läuft.\n"
 
 
-@pytest.mark.parametrize("separator", ["\r", "\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1e"])
-def test_only_a_line_feed_ends_a_line(separator: str, tmp_path: Path) -> None:
-    path = tmp_path / "text"
-    path.write_bytes(f"a{separator}b\r\n\nc\n".encode())
-    assert reading.read_lines(path) == [f"a{separator}b", "", "c"]
+def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
+    others = "\r\u2028\u2029\x85\x0b\x0c\x1c\x1e"
+    (tmp_path / "text").write_bytes(f"a{others}b\r\n\nc\n".encode())
+    assert reading.read_lines(tmp_path / "text") == [f"a{others}b", "", "c"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
@@ -44,19 +44,6 @@ def test_a_path_with_a_colon_is_no_path_for_fairseq() -> None:
     assert not reading.colon_problem("data/12-30")
 
 
-@pytest.mark.parametrize(
-    ("error", "sentence"),
-    [
-        (
-            "INTERNAL: a.cc(744) [(size()) == (b)] Vocabulary size too high (99). Please set it to a value <= 37.",
-            "the text is too short. Give at most --vocabulary 37.",
-        ),
-        (
-            "INTERNAL: a.cc(638) [(a) <= (b)] Vocabulary size is smaller than required_chars. 3 vs 26. Increase it.",
-            "the characters of the text and the special symbols need more. Give at least --vocabulary 26.",
-        ),
-        ("INTERNAL: a.cc(829) [insert_id(x)] ", "the special symbols alone need more. Give a larger --vocabulary."),
-    ],
-)
-def test_errors_of_sentencepiece_become_a_sentence(error: str, sentence: str) -> None:
-    assert vocabulary_problem(error) == sentence
+def test_errors_of_sentencepiece_become_a_sentence() -> None:
+    sentences = tomllib.loads(Path(__file__).with_name("sentencepiece.toml").read_text("utf-8"))
+    assert {error: vocabulary_problem(error) for error in sentences} == sentences

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,30 +17,15 @@ from fairseq_posenc.stack import Stack
 ROOT = Path(__file__).parents[2]
 SHAPE = StackShape(layers=2, heads=2, dim=8, max_length=8, name_flag="--pos-enc", args_flag="--pos-enc-args")
 
-TWICE = "rope[layers=1]+rope-2[base=1e+6,layers=2]"
-#: What a user writes, its label, and the options as --pos-enc-args takes them.
-SPELLINGS = [
-    ("m4[clip=4]", None, "m4[clip=4]", "clip=4"),
-    (" m4 [ clip = 4 , init-std=0.5] ", None, "m4[clip=4,init_std=0.5]", "clip=4,init_std=0.5"),
-    ("m4[clip=4]", "share=none", "m4[clip=4,share=none]", "clip=4,share=none"),
-    ("shaw[clip=3]+t5", None, "shaw[clip=3]+t5", "clip=3"),
-    ("shaw[share=none]+t5[share=all]", None, "shaw[share=none]+t5[share=all]", "shaw.share=none,t5.share=all"),
-    ("shaw+t5[clip=3]", None, "shaw[clip=3]+t5", "clip=3"),  # t5 has no option clip
-    ("shaw+t5[shaw.share=none]", None, "shaw[share=none]+t5", "shaw.share=none"),
-    ("rope+t5[share=all]", None, "rope+t5[share=all]", "share=all"),  # checkpoints hold `share=all`
-    (TWICE, None, TWICE, "rope.layers=1,rope_2.base=1e+6,rope_2.layers=2"),
-    ("shaw+t5[buckets=8]", {"clip": "3"}, "shaw[clip=3]+t5[buckets=8]", "clip=3,buckets=8"),
-]
+SPELLINGS = tomllib.loads(Path(__file__).with_name("syntax.toml").read_text("utf-8"))["spellings"]
 
 
-@pytest.mark.parametrize(("text", "args", "label", "options"), SPELLINGS)
-def test_brackets_hold_the_options_of_the_encoding_before_them(
-    text: str, args: str | dict[str, str] | None, label: str, options: str
-) -> None:
-    spec = parse(text, args)
-    assert (spec.label, spec.args) == (label, options)
+@pytest.mark.parametrize("row", SPELLINGS, ids=lambda row: row["written"])
+def test_brackets_hold_the_options_of_the_encoding_before_them(row: dict[str, Any]) -> None:
+    spec = parse(row["written"], row.get("args"))
+    assert (spec.label, spec.args) == (row.get("label", row["written"]), row["options"])
     assert parse(spec.name, spec.args).options == parse(spec.label).options == spec.options
-    assert str(build(text, args, SHAPE)) == str(build(spec.name, options, SHAPE))
+    assert str(build(row["written"], row.get("args"), SHAPE)) == str(build(spec.name, row["options"], SHAPE))
 
 
 def test_an_encoding_without_brackets_is_not_changed() -> None:

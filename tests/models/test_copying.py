@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from pathlib import Path
 from typing import Any
@@ -40,57 +41,56 @@ def batch(both: tuple[Any, Any]) -> dict[str, Any]:
 B, T, S, V, E = 3, 4, 9, 7, 10
 
 
-def case(dtype: torch.dtype = torch.float64, spread: float = 1.0) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return logits, scores, gates, sources with repeated words and padding, and the padding mask."""
+def case(dtype: torch.dtype = torch.float64, spread: float = 1.0) -> tuple[list[Tensor], Tensor]:
+    """Return logits, copy scores and gates, and sources with repeated words and padding."""
     random = torch.Generator().manual_seed(2)
-    logits, scores = (torch.randn(B, T, n, generator=random, dtype=dtype) * spread for n in (V, S))
-    gate = torch.randn(B, T, generator=random, dtype=dtype) * spread
+    inputs = [torch.randn(B, T, *more, generator=random, dtype=dtype) * spread for more in ((V,), (S,), ())]
     source = torch.randint(2, E, (B, S), generator=random)
     source[1, 5:], source[2, :3] = q.PAD, q.PAD
-    inputs = [tensor.requires_grad_() for tensor in (logits, scores, gate)]
-    return (*inputs, source, source.eq(q.PAD))  # type: ignore[return-value]
+    return [tensor.requires_grad_() for tensor in inputs], source
 
 
-def copied_of(scores: Tensor, gate: Tensor, source: Tensor, padding: Tensor) -> Copied:
-    places = scores.masked_fill(padding[:, None], -math.inf).log_softmax(-1)
+def copied_of(scores: Tensor, gate: Tensor, source: Tensor) -> Copied:
+    places = scores.masked_fill(source.eq(q.PAD)[:, None], -math.inf).log_softmax(-1)
     return Copied(places, gate, source, E)
 
 
 def test_targets_alone_have_the_same_probabilities_and_gradients() -> None:
-    mine, theirs = case(), case()
-    source = mine[3]
+    (logits, scores, gate), source = case()
     target = torch.stack([source[:, 4], source[:, 3].clamp(max=V - 1), source[:, 3], torch.full((B,), q.PAD)], 1)
-    actual = target_log_probs(mine[0], copied_of(*mine[1:]), target)
-    expected = log_probs(theirs[0], copied_of(*theirs[1:])).gather(2, target[..., None])[..., 0]
-    torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
-    for ours in (actual, expected):
-        ours.exp().sum().backward()
-    for ours, other in zip(mine[:3], theirs[:3], strict=True):
-        torch.testing.assert_close(ours.grad, other.grad, rtol=1e-10, atol=1e-12)
+    copied = copied_of(scores, gate, source)
+    outputs = [
+        target_log_probs(logits, copied, target),
+        log_probs(logits, copied).gather(2, target[..., None])[..., 0],
+    ]
+    torch.testing.assert_close(*outputs, rtol=1e-12, atol=1e-12)
+    inputs = logits, scores, gate
+    gradients = [torch.autograd.grad(output.exp().sum(), inputs, retain_graph=True) for output in outputs]
+    torch.testing.assert_close(*gradients, rtol=1e-10, atol=1e-12)
 
 
 def test_a_target_that_can_neither_be_spoken_nor_copied_has_no_probability_and_no_gradient() -> None:
-    logits, scores, gate, source, padding = case()
+    (logits, *others), source = case()
     source[source == E - 1] = E - 2
-    log_p = target_log_probs(logits, copied_of(scores, gate, source, padding), torch.full((B, T), E - 1))
+    log_p = target_log_probs(logits, copied_of(*others, source), torch.full((B, T), E - 1))
     assert log_p.eq(-math.inf).all()
     torch.logaddexp(log_p, torch.full_like(log_p, math.log(1e-6))).sum().backward()
-    assert all(tensor.grad is not None and not tensor.grad.any() for tensor in (logits, scores, gate))
+    assert all(tensor.grad is not None and not tensor.grad.any() for tensor in (logits, *others))
 
 
 def test_logs_of_tiny_probabilities_are_exact_in_float32() -> None:
     """Test probabilities whose exp() is 0 in float32: scores differ by hundreds, gates are open or closed."""
-    single = case(torch.float32, spread=200.0)
-    exact = (*(tensor.detach().double() for tensor in single[:3]), *single[3:])
-    log_p = log_probs(single[0], copied_of(*single[1:]))
-    expected = log_probs(exact[0], copied_of(*exact[1:]))
+    (logits, *others), source = case(torch.float32, spread=200.0)
+    copied = copied_of(*others, source)
+    log_p = log_probs(logits, copied)
+    expected = log_probs(logits.double(), copied_of(*(tensor.double() for tensor in others), source))
     assert expected[expected.isfinite()].min() < -300
     torch.testing.assert_close(log_p.double(), expected, rtol=1e-5, atol=1e-4)
-    target = single[3][:, :T]
-    of_targets = target_log_probs(single[0], copied_of(*single[1:]), target)
-    torch.testing.assert_close(of_targets, log_p.gather(2, target[..., None])[..., 0], rtol=1e-5, atol=1e-4)
+    target = source[:, :T]
+    of_targets = log_p.gather(2, target[..., None])[..., 0]
+    torch.testing.assert_close(target_log_probs(logits, copied, target), of_targets, rtol=1e-5, atol=1e-4)
     log_p.masked_fill(~log_p.isfinite(), 0).sum().backward()
-    assert all(tensor.grad is not None and tensor.grad.isfinite().all() for tensor in single[:3])
+    assert all(tensor.grad is not None and tensor.grad.isfinite().all() for tensor in (logits, *others))
 
 
 # -- the model --------------------------------------------------------------------------------------------
@@ -98,33 +98,27 @@ def test_logs_of_tiny_probabilities_are_exact_in_float32() -> None:
 
 def test_the_model_mixes_by_the_formula(both: tuple[Any, Any], batch: dict[str, Any]) -> None:
     """p = g p_vocab + (1 - g) scatter(copy attention); CopyNet's g is that of equations 4 to 8 of Gu et al. 2016."""
-    model = both[0]
-    inputs = batch["net_input"]
+    model, inputs = both[0], batch["net_input"]
     encoded = model.encoder(inputs["src_tokens"], None, inputs["src_segments"])
     logits, extra = model.decoder(inputs["prev_output_tokens"], encoded)
     read = inputs["prev_output_tokens"].masked_fill(inputs["prev_output_tokens"] >= q.SIZE, q.UNK)
     states, _ = model.decoder.extract_features_scriptable(read, encoded)
-    copier, sources = model.decoder.copier, encoded["encoder_out"][0]
+    copier, sources = model.decoder.copier, encoded["encoder_out"][0].transpose(0, 1)
+    marks = [q.BOS, q.PAD, q.EOS]  # which are not copied
+    forbidden = torch.isin(inputs["src_tokens"], torch.tensor(marks))[:, None]
     if isinstance(copier, CopyNet):
-        scores = torch.einsum("btd,sbd->bts", states, (sources @ copier.key.weight.T).tanh())
-    else:
-        scores = torch.einsum("btd,sbd->bts", states @ copier.query.weight.T, sources)
-    padding = torch.isin(inputs["src_tokens"], torch.tensor([q.BOS, q.PAD, q.EOS]))
-    scores = scores.masked_fill(padding[:, None], -math.inf)
-    attention = scores.softmax(-1)
-    if isinstance(copier, CopyNet):
+        scores = (states @ (sources @ copier.key.weight.T).tanh().mT).masked_fill(forbidden, -math.inf)
         gate = torch.cat([logits, scores], -1).softmax(-1)[..., : q.SIZE].sum(-1, keepdim=True)
     else:
+        scores = (states @ copier.query.weight.T @ sources.mT).masked_fill(forbidden, -math.inf)
         gate = torch.sigmoid(states @ copier.gate.weight.T)
     size = q.SIZE + 2
-    scattered = attention @ torch.nn.functional.one_hot(inputs["src_tokens"], size).to(attention)
+    copied = scores.softmax(-1) @ torch.nn.functional.one_hot(inputs["src_tokens"], size).to(scores)
     spoken = torch.nn.functional.pad(logits.softmax(-1), (0, size - q.SIZE))
     probs = model.get_normalized_probs((logits, extra), log_probs=False)
-    torch.testing.assert_close(probs, gate * spoken + (1 - gate) * scattered, rtol=1e-9, atol=1e-12)
-    assert model.decoder.output_projection.weight is model.encoder.embed_tokens.weight
-    # Padding, <s> and </s> of the source are not copied.
-    marks = [q.BOS, q.PAD, q.EOS]
+    torch.testing.assert_close(probs, gate * spoken + (1 - gate) * copied, rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(probs[..., marks], (gate * spoken)[..., marks], rtol=1e-9, atol=1e-15)
+    assert model.decoder.output_projection.weight is model.encoder.embed_tokens.weight
 
 
 def test_an_empty_source_gives_probabilities_too(both: tuple[Any, Any]) -> None:
@@ -134,19 +128,16 @@ def test_an_empty_source_gives_probabilities_too(both: tuple[Any, Any]) -> None:
     torch.testing.assert_close(probs.sum(-1), torch.ones(2, 1, dtype=probs.dtype), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_finite_and_sums_in_float32(
-    dtype: torch.dtype, mechanism: str, data: Path, batch: dict[str, Any]
+    dtype: torch.dtype, both: tuple[Any, Any], batch: dict[str, Any]
 ) -> None:
-    model, _ = q.built(data, "--copy-mechanism", mechanism)
-    half = model.to(dtype)
+    half = copy.deepcopy(both[0]).to(dtype)
     probs = probabilities(half, batch)
     assert probs.dtype == torch.float32
     assert probs[:, :, : q.SIZE].isfinite().all()
     torch.testing.assert_close(probs.exp().sum(-1), torch.ones(probs.shape[:2]), rtol=1e-5, atol=1e-5)
-    loss = -half.target_log_probs(half(**batch["net_input"]), batch["target"]).sum()
-    loss.backward()
+    half.target_log_probs(half(**batch["net_input"]), batch["target"]).sum().backward()
     assert all(p.grad.isfinite().all() for p in half.parameters() if p.grad is not None)
 
 

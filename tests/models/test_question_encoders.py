@@ -23,25 +23,18 @@ from fairseq_posenc.data.words import MASK
 from fairseq_posenc.hub.ids import reordered, symbols_in_dictionary
 from fairseq_posenc.hub.pretrained import read
 
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return q.write_questions(tmp_path_factory.mktemp("questions") / "prepared")
+START = ["--arch", "posenc_question_generation_tiny", "--decoder-attention-heads", 3, "--right-pad-source"]
 
 
-def prepared_for(folder: Path, source: Path, *, mask: bool = True) -> Path:
-    """Write questions in the pieces of a pretrained model."""
-    pieces = [*symbols_in_dictionary(reordered(read(source))), *([MASK] if mask else [])]
-    return q.write_questions(folder, {"train": 16, "test": 5}, pieces)
-
-
-def named(kind: str, folder: Path) -> Path:
-    """Save a random Hugging Face model with its vocabulary."""
-    saved(random_model(kind), folder)
+def pretrained(folder: Path, kind: str = "bert", *, mask: bool = True) -> tuple[Path, list[Any], Path]:
+    """Save a random Hugging Face model, and return its folder, arguments that start with it, and data in its pieces."""
+    source = saved(random_model(kind), folder / "hf")
     if kind == "roberta":
         listed = ["<s>", "<pad>", "</s>", "<unk>", *(f"w{i}" for i in range(WORDS - 5)), "<mask>"]
-        (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(listed)}), "utf-8")
-    return folder
+        (source / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(listed)}), "utf-8")
+    pieces = [*symbols_in_dictionary(reordered(read(source))), *([MASK] if mask else [])]
+    data = q.write_questions(folder / "prepared", {"train": 16, "test": 5}, pieces)
+    return source, [*START, "--encoder-from", source], data
 
 
 def theirs_of(kind: str, tokens: Tensor, segments: Tensor, dictionary: Any) -> dict[str, Tensor]:
@@ -50,14 +43,7 @@ def theirs_of(kind: str, tokens: Tensor, segments: Tensor, dictionary: Any) -> d
         return {"input_ids": tokens, "attention_mask": tokens.ne(q.PAD).long()}
     special = {q.BOS: "[CLS]", q.PAD: "[PAD]", q.EOS: "[SEP]", q.UNK: "[UNK]"}
     ids = [[BERT_WORDS.index(special.get(i) or dictionary.symbols[i]) for i in row] for row in tokens.tolist()]
-    return {
-        "input_ids": torch.tensor(ids),
-        "attention_mask": tokens.ne(q.PAD).long(),
-        "token_type_ids": segments,
-    }
-
-
-START = ["--arch", "posenc_question_generation_tiny", "--decoder-attention-heads", 3, "--right-pad-source"]
+    return {"input_ids": torch.tensor(ids), "attention_mask": tokens.ne(q.PAD).long(), "token_type_ids": segments}
 
 
 @pytest.mark.parametrize("mask", [True, False])
@@ -65,9 +51,8 @@ START = ["--arch", "posenc_question_generation_tiny", "--decoder-attention-heads
 @torch.no_grad()
 def test_the_encoder_is_that_of_the_folder(kind: str, mask: bool, tmp_path: Path) -> None:
     """The states equal those of transformers, where unknown words are the unknown piece."""
-    source = named(kind, tmp_path / "hf")
-    data = prepared_for(tmp_path / "prepared", source, mask=mask)
-    model, task = q.built(data, *START, "--encoder-from", source)
+    _, start, data = pretrained(tmp_path, kind, mask=mask)
+    model, task = q.built(data, *start)
     inputs = q.batch(task)["net_input"]
     read_as = inputs["src_tokens"].masked_fill(inputs["src_tokens"] >= task.size, q.UNK)
     theirs = random_model(kind).base_model(**theirs_of(kind, read_as, inputs["src_segments"], task.source_dictionary))
@@ -81,51 +66,44 @@ def test_the_encoder_is_that_of_the_folder(kind: str, mask: bool, tmp_path: Path
 
 @pytest.mark.parametrize("frozen", [True, False])
 def test_a_frozen_encoder_does_not_learn_and_a_checkpoint_needs_no_folder(frozen: bool, tmp_path: Path) -> None:
-    source = named("bert", tmp_path / "hf")
-    data = prepared_for(tmp_path / "prepared", source)
-    more = [*START, "--encoder-from", source, *["--freeze-encoder"] * frozen]
-    start, _ = q.built(data, *more)
-    run = q.trained(data, *more, "--max-update", 3, "--save-dir", tmp_path / "saved")
-    trained = run.model.train()
+    source, start, data = pretrained(tmp_path)
+    start += ["--freeze-encoder"] * frozen
+    before = q.built(data, *start)[0].encoder.state_dict()
+    trained = q.trained(data, *start, "--max-update", 3, "--save-dir", tmp_path / "saved").model.train()
     assert trained.encoder.training is not frozen
-    state = trained.encoder.state_dict()
-    moved = [name for name, tensor in start.encoder.state_dict().items() if not tensor.equal(state[name])]
-    assert bool(moved) is not frozen
-    gradients = [parameter.grad is not None for parameter in trained.encoder.parameters()]
-    assert any(gradients) is not frozen
+    after = trained.encoder.state_dict()
+    assert all(tensor.equal(after[name]) for name, tensor in before.items()) is frozen
+    assert all(parameter.grad is None for parameter in trained.encoder.parameters()) is frozen
     shutil.rmtree(source)
     models, cfg = checkpoint_utils.load_model_ensemble(
         [str(tmp_path / "saved" / "checkpoint_last.pt")], arg_overrides={"data": str(data)}
     )
     assert (cfg.model.encoder_layers, cfg.model.encoder_embed_dim, cfg.model.max_source_positions) == (2, 48, LENGTH)
-    for name, tensor in models[0].state_dict().items():
-        assert tensor.equal(trained.state_dict()[name]), name
+    torch.testing.assert_close(models[0].state_dict(), trained.state_dict(), rtol=0, atol=0)
 
 
 def test_sizes_and_positions_are_those_of_the_encoder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A log line says if --max-source-positions differs from the encoder's number of positions."""
-    source = named("bert", tmp_path / "hf")
-    data = prepared_for(tmp_path / "prepared", source)
+    source, start, data = pretrained(tmp_path)
     with caplog.at_level("INFO"):
-        _, task = q.built(data, *START, "--encoder-from", source)
+        _, task = q.built(data, *start)
     assert task.longest == (LENGTH, 10)
     sizes = f"--max-source-positions is 24, but the encoder of --encoder-from {source} has {LENGTH} positions."
     assert sizes in caplog.text
-    _, task = q.built(data, *START, "--encoder-from", source, "--max-source-positions", 9)
+    _, task = q.built(data, *start, "--max-source-positions", 9)
     assert task.longest == (9, 10)
     with pytest.raises(ValueError, match=r"--pos-enc-encoder t5: the encoder of .* has learned"):
-        q.built(data, *START, "--encoder-from", source, "--pos-enc-encoder", "t5")
+        q.built(data, *start, "--pos-enc-encoder", "t5")
 
 
-def test_another_vocabulary_is_refused_with_both_files(tmp_path: Path, data: Path) -> None:
-    source = named("bert", tmp_path / "hf")
+def test_another_vocabulary_is_refused_with_both_files(tmp_path: Path) -> None:
+    _, start, data = pretrained(tmp_path)
+    other = q.write_questions(tmp_path / "other")
     with pytest.raises(CheckpointError, match=r"dict\.src\.txt has 12 pieces, but .*hf has 35.* tokenizer of .*hf"):
-        q.built(data, *START, "--encoder-from", source)
-    prepared = prepared_for(tmp_path / "prepared", source)
+        q.built(other, *start)
+    lines = (data / "dict.src.txt").read_text("utf-8").splitlines(keepends=True)
+    lines[2], lines[5] = lines[5], lines[2]
     for side in ("src", "tgt"):
-        path = prepared / f"dict.{side}.txt"
-        lines = path.read_text("utf-8").splitlines()
-        lines[2], lines[5] = lines[5], lines[2]
-        path.write_text("\n".join(lines) + "\n", "utf-8")
+        (data / f"dict.{side}.txt").write_text("".join(lines), "utf-8")
     with pytest.raises(CheckpointError, match=r"dict\.src\.txt:3: the piece is 'w3', .* it is 'w0'\. Prepare the data"):
-        q.built(prepared, *START, "--encoder-from", source)
+        q.built(data, *start)

@@ -347,10 +347,3 @@ class ReadsColumns(Shaw):
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         return super().content_bias(q, k, replace(positions, ids=None), layer)
-
-
-class TakesAnyPositions(Composition):
-    """Lets its members use positions that they do not declare."""
-
-    def _check_any_positions(self, ids: Tensor | None) -> None:
-        pass

@@ -88,6 +88,12 @@ class Case:
         return {hook for member in self.encoding(self.shape(layers=3)).members.values() for hook in member.hooks}
 
 
+def uses_own(case: Case) -> bool:
+    """Return whether an encoding can use positions that the caller gives: it declares this, and it uses positions."""
+    members = case.encoding(case.shape()).members.values()
+    return bool(case.capabilities.any_positions) and any(member.uses_positions for member in members)
+
+
 def works(name: str, args: Mapping[str, Any], causal: bool) -> bool:
     """Return whether these options are accepted."""
     return _works(name, tuple(args.items()), causal)

@@ -6,6 +6,7 @@ laws.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -21,27 +22,26 @@ from fairseq_posenc.encodings.alibi import Alibi
 from fairseq_posenc.encodings.huang import M2
 from fairseq_posenc.encodings.learned import Learned
 from fairseq_posenc.encodings.none import NoEncoding
-from fairseq_posenc.encodings.shaw import Shaw
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
 from . import broken, test_half
 from . import test_caches_and_copies as caches
-from . import test_documents as documents
 from . import test_initialisation as initial
 from . import test_own_positions as own
 from . import test_undeclared as undeclared
 from .broken import declaring
 from .cases import Case
-from .scene import Scene
+from .scene import Scene, padded
 from .test_causality import check_causality
 from .test_count import check_count
+from .test_documents import ONE_AFTER_ANOTHER as DOCUMENTS
+from .test_documents import check_documents
 from .test_gradients import check_frozen, check_gradients
-from .test_incremental import STEPS, check_incremental, check_reorder, check_reorder_behind_memory
+from .test_incremental import MEMORY, STEPS, check_incremental, check_memory, check_reorder
 from .test_length import check_beyond
-from .test_memory import check_memory, check_memory_refused
 from .test_options import check_option, other_values
-from .test_padding import check_empty_rows, check_padding
+from .test_padding import check_alone, check_empty_rows, check_padding
 from .test_reference import FUSED, Forward, check_fused, check_reference
 from .test_reference import check_gradients as check_reference_gradients
 from .test_schedule import SCENE, SCHEDULE
@@ -79,20 +79,19 @@ reference = partial(check_reference, scene=Scene())
 statistics = partial(check_statistics, scene=SCENES[0], path="explicit")
 scheduled = partial(check_reference, scene=SCENE)
 causality = [partial(check_causality, path=path) for path in ("explicit", "auto")]
-together = [partial(documents.check_documents, side="right", path=path) for path in ("explicit", "auto")]
+together = [partial(check_documents, side="right", path=path) for path in ("explicit", "auto")]
 steps = partial(check_incremental, steps=STEPS["token by token"], side="none", path="explicit")
 reorder = partial(check_reorder, path="explicit")
-behind_memory = partial(check_reorder_behind_memory, path="explicit")
 left = partial(check_padding, side="left", path="explicit")
 empty_rows = partial(check_empty_rows, side="left", path="explicit")
 memory = partial(check_memory, path="explicit")
 gradients = partial(check_gradients, layers=(0, 1, 2))
 starts = partial(initial.check_recommended, starts=initial.BY_NAME["shaw"])
-contradiction, layers = undeclared.check_contradiction, undeclared.check_own_layers
+contradiction, places = undeclared.check_contradiction, itertools.product(undeclared.NEEDS, undeclared.PLACES)
+undeclared_uses = [partial(undeclared.check_undeclared, need=need, place=place) for need, place in places]
 changes = (caches.in_place, caches.another_state, caches.swapped, caches.written_behind)
 evaluation = {change: partial(caches.check_evaluation, change=change) for change in changes}
 
-COLUMNS = declaring(Learned, any_positions=False)
 CANARIES: list[tuple[Law, Case, str]] = [
     (reference, fault(broken.WrongSign, share="none"), "differs"),
     (reference, fault(broken.ForgetsTheLayer, share="none"), "differs"),
@@ -106,9 +105,7 @@ CANARIES: list[tuple[Law, Case, str]] = [
     (empty_rows, fault(broken.BadGradient), "gradient of"),
     (steps, fault(broken.CountsRowsFromZero, causal=True), "steps"),
     (memory, fault(broken.CountsRowsFromZero), "with memory"),
-    (check_memory_refused, permitted(broken.CountsPads), "not refused"),
-    *((law, fault(broken.CountsPads), "a document of 3 tokens") for law in together),
-    (documents.check_refused, permitted(declaring(Shaw, documents=False)), "not refused"),
+    *((law, fault(broken.CountsPads), "documents: output") for law in together),
     (check_shift, fault(declaring(Learned, shift_invariant=True)), "shift_invariant"),
     (check_shift, fault(declaring(Alibi, shift_invariant=False)), "shift_invariant"),
     (check_direction, fault(declaring(M2, directional=False)), "directional"),
@@ -117,10 +114,8 @@ CANARIES: list[tuple[Law, Case, str]] = [
     (check_beyond, fault(broken.SilentlyClips), "contradicts"),
     (check_beyond, permitted(broken.IgnoresItsLimit), "not refused"),
     (own.check_own, fault(broken.ReadsColumns), "differs"),
-    (own.check_refused, fault(COLUMNS, composition=broken.TakesAnyPositions), "not refused"),
     (own.check_limit, permitted(broken.IgnoresItsLimit), "not refused"),
-    (undeclared.check_own_length, permitted(declaring(NoEncoding, extrapolates=False)), "not refused"),
-    *((partial(layers, capability=need), permitted(undeclared.NOTHING), "not refused") for need in undeclared.NEEDS),
+    *((law, permitted(undeclared.NOTHING), "not refused") for law in undeclared_uses),
     *((partial(contradiction, name=name), permitted(NoEncoding), "not refused") for name in undeclared.CONTRADICTIONS),
     *((law, fault(broken.StaleCache), change.__name__) for change, law in evaluation.items()),
     (caches.check_lengths, fault(broken.KeepsTheLongest), "at first: length 4"),
@@ -169,10 +164,10 @@ mask_with_documents_of_queries = partial(mask_without_documents, before=True)
 SHARED: list[tuple[Any, str, Wrong, Callable[[], Any], str]] = [
     (KeyValueCache, "reorder", lambda right: lambda self, order: right(self, order.sort().values),
      lambda: reorder(Case("shaw", causal=True)), "reordered"),
-    (Stack, "positions", forgets_padding_of_memory, lambda: behind_memory(ALIBI), "behind memory"),
-    *((Positions, "allowed", mask_without_documents, partial(law, ALIBI), "a document of") for law in together),
-    (Positions, "allowed", mask_with_documents_of_queries, lambda: documents.check_memory(ALIBI), "with memory"),
-    (Positions, "allowed", mask_with_documents_of_queries, lambda: documents.check_decoding(ALIBI), "step by step"),
+    (Stack, "positions", forgets_padding_of_memory, lambda: reorder(ALIBI, memory=MEMORY), "behind 4 columns"),
+    *((Positions, "allowed", mask_without_documents, partial(law, ALIBI), "documents: output") for law in together),
+    (Positions, "allowed", mask_with_documents_of_queries, lambda: memory(ALIBI, documents=DOCUMENTS), "with memory"),
+    (Positions, "allowed", mask_with_documents_of_queries, lambda: reorder(ALIBI, documents=DOCUMENTS), "reordered"),
     (Positions, "within", lambda right: lambda self, window: right(self, window and window + 2),
      lambda: check_reference(Case("rope", {"window": 3}, causal=True), Scene(queries=14)), "differs"),
     (drawing, "_order", lambda right: lambda stack, training: torch.arange(stack.max_length),
@@ -180,7 +175,7 @@ SHARED: list[tuple[Any, str, Wrong, Callable[[], Any], str]] = [
     (drawing, "_order", lambda right: lambda stack, training: torch.arange(stack.max_length),
      lambda: own.check_drawn(Case("rope")), "differs"),
     (drawing, "_order", lambda right: lambda stack, training: torch.randperm(stack.max_length),
-     lambda: own.check_alone(Case("rope"), "right"), "differs"),
+     lambda: check_alone(own.stack_of(Case("rope")), padded([8, 3], 8)), "a sample of"),
     (compose, "drawn_positions",
      lambda right: lambda at, stack, training: right(at, replace(stack, causal=False), training=training),
      lambda: own.check_steps(Case("rope", causal=True)), "steps"),

@@ -23,8 +23,7 @@ from .scene import Scene, attend_all, batch_of, new_caches
 from .test_caches_and_copies import check_copy
 from .test_causality import check_causality
 from .test_gradients import check_gradients, check_stack_flag
-from .test_incremental import STEPS, check_incremental, check_reorder
-from .test_memory import check_memory
+from .test_incremental import STEPS, check_incremental, check_memory, check_reorder
 from .test_padding import check_empty_rows, check_padding
 from .test_reference import check_fused, check_reference
 

@@ -22,7 +22,7 @@ from .compare import assert_refused
 from .scene import Scene, attend_all, batch_of, new_caches
 from .test_caches_and_copies import check_copy
 from .test_causality import check_causality
-from .test_gradients import check_gradients, check_stack_flag
+from .test_gradients import check_gradients
 from .test_incremental import STEPS, check_incremental, check_memory, check_reorder
 from .test_padding import check_empty_rows, check_padding
 from .test_reference import check_fused, check_reference
@@ -46,8 +46,8 @@ def check_laws(case: Case, *scenes: Scene) -> None:
     for side in ("left", "right"):
         check_padding(case, side, "auto")
         check_empty_rows(case, side, "explicit")
-    check_gradients(case, (0, 1))
-    check_stack_flag(case)
+    for layers in ((0, 1), (0, 1, 2)):
+        check_gradients(case, layers)
     check_copy(case)
     if case.causal:
         check_causality(case, "auto")

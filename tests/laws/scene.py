@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 import torch
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -192,6 +193,23 @@ def expose(stack: Stack) -> Stack:
         nn.init.eye_(block.self_attn.out_proj.weight)
         nn.init.zeros_(block.self_attn.out_proj.bias)
     return stack
+
+
+def observed(patch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]:
+    """Return a list that gets the result of each call of a function, method or property of `Positions`."""
+    results: list[Any] = []
+    original = vars(owner)[name]
+    make = getattr(original, "make", original)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        results.append(make(*args, **kwargs))
+        return results[-1]
+
+    if make is not original:
+        call = type(original)(call)
+        call.__set_name__(owner, name)
+    patch.setattr(owner, name, call)
+    return results
 
 
 def new_caches(stack: Stack) -> list[KeyValueCache]:

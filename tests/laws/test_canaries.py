@@ -25,7 +25,7 @@ from fairseq_posenc.encodings.none import NoEncoding
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
-from . import broken, test_half
+from . import broken
 from . import test_caches_and_copies as caches
 from . import test_initialisation as initial
 from . import test_own_positions as own
@@ -38,6 +38,8 @@ from .test_count import check_count
 from .test_documents import ONE_AFTER_ANOTHER as DOCUMENTS
 from .test_documents import check_documents
 from .test_gradients import check_frozen, check_gradients
+from .test_half import check_half as half
+from .test_half import check_sums
 from .test_incremental import MEMORY, STEPS, check_incremental, check_memory, check_reorder
 from .test_length import check_beyond
 from .test_options import check_option, other_values
@@ -65,10 +67,6 @@ def permitted(cls: type) -> Case:
 def check_own_option(case: Case) -> None:
     """Check the option that a broken encoding adds, which is the last one."""
     check_option(case, *other_values(case)[-1])
-
-
-def half(dtype: torch.dtype) -> Law:
-    return lambda case: test_half.check_half(test_half.Expected(case), dtype, autocast=False, path="explicit")
 
 
 def fused_gradients(case: Case) -> None:
@@ -120,9 +118,13 @@ CANARIES: list[tuple[Law, Case, str]] = [
     *((law, fault(broken.StaleCache), change.__name__) for change, law in evaluation.items()),
     (caches.check_lengths, fault(broken.KeepsTheLongest), "at first: length 4"),
     (caches.check_copy, fault(broken.SharesItsWeight), "the other one|the changed one|its own parameters"),
-    (half(torch.bfloat16), fault(broken.RoundsPositions), "half precision"),
-    (half(torch.float16), fault(broken.DoublesGradientsInHalf), "gradients of (tables|projections) drift"),
-    (test_half.check_sums, fault(broken.SumsInHalf), r"summed gradient of broken\.weight"),
+    (partial(half, ways=[(torch.bfloat16, False)]), fault(broken.RoundsPositions), "half precision"),
+    (
+        partial(half, ways=[(torch.float16, False)]),
+        fault(broken.DoublesGradientsInHalf),
+        "gradients of (tables|projections) drift",
+    ),
+    (check_sums, fault(broken.SumsInHalf), r"summed gradient of broken\.weight"),
     (check_count, fault(broken.WrongCount), "parameters, not"),
     (starts, fault(broken.ForgetsToDraw), "is not drawn"),
     (starts, fault(broken.Shifted), ": mean 0.0"),

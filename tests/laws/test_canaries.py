@@ -87,7 +87,7 @@ gradients = partial(check_gradients, layers=(0, 1, 2))
 starts = partial(initial.check_recommended, starts=initial.BY_NAME["shaw"])
 contradiction, places = undeclared.check_contradiction, itertools.product(undeclared.NEEDS, undeclared.PLACES)
 undeclared_uses = [partial(undeclared.check_undeclared, need=need, place=place) for need, place in places]
-changes = (caches.in_place, caches.another_state, caches.swapped, caches.written_behind)
+changes = (caches.in_place, caches.replaced_parameters, caches.swapped, caches.written_behind)
 evaluation = {change: partial(caches.check_evaluation, change=change) for change in changes}
 
 CANARIES: list[tuple[Law, Case, str]] = [

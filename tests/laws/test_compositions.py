@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import tomllib
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +15,7 @@ from fairseq_posenc.encodings import RELATIVE, build, names
 from fairseq_posenc.encodings.linformer import Linformer
 
 from .broken import declaring
-from .cases import LENGTH_FLAG, Case, directions, every, first_of_kind
+from .cases import LENGTH_FLAG, Case, directions, every, first_of_kind, tables
 from .compare import assert_refused
 from .scene import Scene, attend_all, batch_of, new_caches
 from .test_caches_and_copies import check_copy
@@ -27,7 +25,7 @@ from .test_incremental import STEPS, check_incremental, check_memory, check_reor
 from .test_padding import check_empty_rows, check_padding
 from .test_reference import check_fused, check_reference
 
-TABLES: dict[str, list[list[str]]] = tomllib.loads(Path(__file__).with_name("compositions.toml").read_text("utf-8"))
+TABLES: dict[str, list[list[str]]] = tables("compositions")
 STACKS = {"decoder": [True], "encoder": [False], "both": [True, False]}
 
 

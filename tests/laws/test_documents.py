@@ -45,7 +45,7 @@ class Packed:
         return torch.nn.utils.rnn.pad_sequence(parts, batch_first=True, padding_value=0 if rows.dim() > 2 else PAD)
 
 
-def check_documents(case: Case, side: str, path: str) -> None:
+def check_documents(case: Case, side: str = "right", path: str = "explicit") -> None:
     """Check that the documents of a sequence give the same outputs and gradients as separate sequences."""
     stack, packed = Scene(queries=WIDTH).stack(case), Packed(side)
     use_path(stack, path)
@@ -75,6 +75,6 @@ def test_documents_equal_separate_sequences(case: Case) -> None:
 def test_documents_go_on_from_memory_and_cache(case: Case) -> None:
     for path in ("explicit", "auto"):
         if case.capabilities.memory:
-            check_memory(case, path, ONE_AFTER_ANOTHER)
+            check_memory(case, path, documents=ONE_AFTER_ANOTHER)
         if case.causal:
             check_reorder(case, path, documents=ONE_AFTER_ANOTHER)

@@ -1,24 +1,26 @@
-"""Test law 10: activation checkpointing changes no gradient, and each parameter accumulates once per backward pass.
+"""Test laws 10 and 29: activation checkpointing changes no gradient, and each parameter accumulates once in a step.
 
-The parameters of an encoding also get their gradients if all other parameters are frozen.
+The parameters of an encoding also get their gradients if all other parameters are frozen, and torch.func computes the
+gradients of each sample as a loop over the samples does.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 import torch
 from torch import Tensor
+from torch.func import functional_call, grad, vmap
 from torch.utils.checkpoint import checkpoint
 
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Block, Stack
 
 from .cases import Case, in_turn, options_once, without_options
-from .compare import assert_all_close
-from .scene import Scene, batch_of, drawn, outcome, use_path
+from .compare import assert_all_close, assert_close
+from .scene import Scene, batch_of, directed, drawn, normal, outcome, padded, positions_of, use_path
 
 
 def reentrant(block: Block, x: Tensor, positions: Positions, tensors: dict[str, dict[str, Tensor]]) -> Tensor:
@@ -61,7 +63,7 @@ def gradients(stack: Stack, way: str, layers: Sequence[int]) -> dict[str, Tensor
     return results
 
 
-def check_gradients(case: Case, layers: Sequence[int]) -> None:
+def check_gradients(case: Case, layers: Sequence[int] = (0, 1, 2)) -> None:
     """Check that gradients are the same in every way of running the layers."""
     stack = drawn(case.stack(case.shape(layers=3))).train()
     expected = gradients(stack, "plain", layers)
@@ -80,7 +82,7 @@ def test_gradients_are_the_same_and_accumulate_once(case: Case) -> None:
         check_gradients(case, layers)
 
 
-def check_frozen(case: Case, training: bool) -> None:
+def check_frozen(case: Case, *, training: bool = False) -> None:
     """Check the gradients of the encoding's parameters while all others are frozen: both paths have the same."""
     stack = Scene().stack(case).train(training)
     stack.layers.requires_grad_(False)
@@ -97,4 +99,27 @@ def check_frozen(case: Case, training: bool) -> None:
 @pytest.mark.parametrize("case", in_turn(options_once, without_options))
 def test_an_encoding_alone_can_be_tuned(case: Case) -> None:
     for training in (False, True):
-        check_frozen(case, training)
+        check_frozen(case, training=training)
+
+
+def check_per_sample(case: Case, *, training: bool = True) -> None:
+    """Check that `vmap` of `grad` gives each parameter the gradients of a loop."""
+    stack = Scene().stack(case).train(training)
+    positions = positions_of(padded([6], 6), stack)
+    samples = normal(3, 6, stack.shape.dim, generator=torch.Generator().manual_seed(1))
+    parameters = dict(stack.named_parameters())
+
+    def loss(values: Mapping[str, Tensor], sample: Tensor) -> Tensor:
+        return directed(functional_call(stack, dict(values), (sample[None], positions))[0])
+
+    together = vmap(grad(loss), in_dims=(None, 0), randomness="same")(parameters, samples)
+    for number, sample in enumerate(samples):
+        alone = outcome(stack, stack(sample[None], positions)[0])
+        for name in parameters:
+            assert_close(together[name][number], alone[f"gradient of {name}"], 1e-9, f"{name} of sample {number}")
+
+
+@pytest.mark.parametrize("case", in_turn(options_once, without_options))
+def test_gradients_of_each_sample_equal_a_loop(case: Case) -> None:
+    for training in (False, True):
+        check_per_sample(case, training=training)

@@ -64,18 +64,25 @@ def _for_steps(case: Case, path: str) -> str:
     return path if path != "auto" or case.hooks & UNFUSED.keys() else "fused"
 
 
-def check_incremental(case: Case, steps: Sequence[int], side: str, path: str, *, grad: bool = False) -> None:
+def check_incremental(
+    case: Case, steps: Sequence[int] = (1,) * LENGTH, side: str = "none", path: str = "explicit", *, grad: bool = False
+) -> None:
     """Compare decoding in steps with the whole sequence, with padding on one side."""
     stack = Scene(queries=LENGTH).stack(case)
-    tokens = padded([8, 6, 8, 3], LENGTH, side)
     use_path(stack, _for_steps(case, path))
     with torch.set_grad_enabled(grad):
-        decoded, whole = decode(stack, tokens, steps), run(stack, tokens, path)
+        check_steps(stack, steps, side, path)
+
+
+def check_steps(stack: Stack, steps: Sequence[int], side: str, path: str) -> None:
+    """Compare the steps of a stack with the whole sequence."""
+    tokens = padded([8, 6, 8, 3], LENGTH, side)
+    decoded, whole = decode(stack, tokens, steps), run(stack, tokens, path)
     real = tokens.ne(PAD)
     assert_close(decoded[real], whole[real], 1e-10, f"steps {list(steps)}")
 
 
-def check_reorder(case: Case, path: str, *, memory: int = 0, documents: Tensor | None = None) -> None:
+def check_reorder(case: Case, path: str = "explicit", *, memory: int = 0, documents: Tensor | None = None) -> None:
     """Check decoding in which hypotheses are dropped and repeated, as in beam search.
 
     An earlier segment may come before, which begins with padding or consists of it.
@@ -91,7 +98,7 @@ def check_reorder(case: Case, path: str, *, memory: int = 0, documents: Tensor |
     assert_close(decoded[real], whole[:, memory:][real], 1e-10, f"reordered behind {memory} columns of memory")
 
 
-def check_memory(case: Case, path: str, documents: Tensor | None = None) -> None:
+def check_memory(case: Case, path: str = "explicit", *, documents: Tensor | None = None) -> None:
     """Check that memory and queries give the last rows of all columns, in every layer."""
     stack = Scene(queries=LENGTH).stack(case)
     use_path(stack, path)

@@ -22,8 +22,8 @@ from fairseq_posenc.stack import Stack
 from .cases import LENGTH_FLAG, Case, claims, defaults, in_last_direction, in_one_direction, in_turn, uses_own
 from .compare import assert_close, assert_refused
 from .literal import literal_all, literal_embed
-from .scene import PAD, Scene, attend_all, batch_of, drawn, on_device, padded, positions_of, run
-from .test_incremental import decode
+from .scene import Scene, attend_all, batch_of, drawn, on_device, padded, positions_of
+from .test_incremental import STEPS, check_steps
 from .test_padding import check_alone
 from .test_reference import EXPLICIT, Forward, check_gradients
 
@@ -133,17 +133,6 @@ def check_uniform(causal: bool) -> None:
     assert all(abs(count - expected) < 45 for count in pairs.values()), f"not uniform: {pairs}"
 
 
-def check_steps(case: Case) -> None:
-    """Check that decoding in steps gives the output of the whole sequence."""
-    stack = stack_of(case)
-    tokens = padded([8, 6, 8], 8, "left")
-    whole = run(stack, tokens, "explicit")
-    with torch.no_grad():
-        steps = decode(stack, tokens, [3, 1, 2, 1, 1])
-    real = tokens.ne(PAD)
-    assert_close(steps[real], whole[real], EXACT, "steps")
-
-
 def check_drawn(case: Case) -> None:
     """Check that in training the outputs are those of the reference at the positions that a seed draws."""
     stack = stack_of(case).train()
@@ -179,7 +168,7 @@ def test_evaluation_depends_on_the_sample_alone(case: Case, side: str) -> None:
 
 @pytest.mark.parametrize("case", [case for case in OF_KINDS if case.causal], ids=str)
 def test_steps_at_drawn_positions_equal_the_whole(case: Case) -> None:
-    check_steps(case)
+    check_steps(stack_of(case), STEPS["in chunks"], "left", "explicit")
 
 
 def test_positions_in_evaluation_never_change() -> None:

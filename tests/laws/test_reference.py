@@ -18,6 +18,7 @@ from .literal import literal_all, literal_embed
 from .scene import Scene, attend_all, embedded, new_caches, normal, outcome, positions_of, scenes, use_path
 
 EXPLICIT, FUSED = 1e-9, 1e-6
+USUAL = Scene()
 
 
 class Forward:
@@ -64,7 +65,7 @@ class Forward:
         return outcome(self.stack, output, input=self.x, memory=self.memory)
 
 
-def check_reference(case: Case, scene: Scene) -> None:
+def check_reference(case: Case, scene: Scene = USUAL) -> None:
     """Compare outputs and gradients of the explicit path with the reference."""
     check_gradients(Forward(case, scene), "explicit", EXPLICIT)
 
@@ -75,7 +76,7 @@ def check_gradients(forward: Forward, path: str, tolerance: float) -> None:
     assert_all_close(actual, expected, tolerance, path)
 
 
-def check_fused(case: Case, scene: Scene) -> None:
+def check_fused(case: Case, scene: Scene = USUAL) -> None:
     """Check that the fused path equals the reference, or is refused if it cannot be exact."""
     forward = Forward(case, scene)
     with torch.no_grad():
@@ -83,6 +84,10 @@ def check_fused(case: Case, scene: Scene) -> None:
             assert_refused(lambda: forward.actual("fused"), "fused")
         else:
             assert_close(forward.actual("fused"), forward.literal(), FUSED, "output")
+
+
+def check_fused_gradients(case: Case) -> None:
+    check_gradients(Forward(case, Scene(before=2, side="left")), "fused", FUSED)
 
 
 @pytest.mark.parametrize("case", in_turn())
@@ -101,7 +106,7 @@ def test_the_fused_path_equals_the_reference(case: Case, scene: Scene) -> None:
 @pytest.mark.parametrize("case", in_turn(lambda case: not case.hooks & UNFUSED.keys(), without_options))
 def test_the_fused_path_has_the_gradients_of_the_reference(case: Case) -> None:
     """GPUs use the fused path in training; this test runs it on a CPU."""
-    check_gradients(Forward(case, Scene(before=2, side="left")), "fused", FUSED)
+    check_fused_gradients(case)
 
 
 @pytest.mark.long

@@ -14,15 +14,10 @@ import pytest
 import torch
 
 from fairseq_posenc.encodings import StackShape, names
-from fairseq_posenc.encodings.none import NoEncoding
 
-from .broken import declaring
 from .cases import Case, claims, defaults, directions, in_turn, uses_own, without_options
 from .compare import assert_refused
 from .scene import Scene, batch_of, positions_of
-
-#: An encoding that works in encoders, but declares nothing else.
-NOTHING = declaring(NoEncoding, causal=False, memory=False, documents=False, any_positions=False, extrapolates=False)
 
 
 def check_built_direction(case: Case) -> None:

@@ -12,8 +12,10 @@ from torch import Tensor, nn
 from fairseq_posenc.core.options import option
 from fairseq_posenc.encodings import Capabilities, Composition, Layer, PositionEncoding
 from fairseq_posenc.encodings.alibi import Alibi, AlibiOptions
+from fairseq_posenc.encodings.huang import M2
 from fairseq_posenc.encodings.learned import Learned
 from fairseq_posenc.encodings.m4 import M4M
+from fairseq_posenc.encodings.none import NoEncoding
 from fairseq_posenc.encodings.raffel import Raffel
 from fairseq_posenc.encodings.shaw import Shaw
 from fairseq_posenc.encodings.t5 import T5, bucket
@@ -30,6 +32,15 @@ def declaring(cls: type[PositionEncoding], **claims: bool) -> type[PositionEncod
 
     declared_class = type(f"Declaring{cls.__name__}", (cls,), {"capabilities": capabilities, "only_columns": "so"})
     return declared_class
+
+
+# Claims and denials of what an encoding can do.
+ClaimsShift, DeniesShift = declaring(Learned, shift_invariant=True), declaring(Alibi, shift_invariant=False)
+ClaimsDirection, DeniesDirection = declaring(Alibi, directional=True), declaring(M2, directional=False)
+#: An encoding that works in encoders, but declares nothing else.
+DeclaresNothing = declaring(
+    NoEncoding, causal=False, memory=False, documents=False, any_positions=False, extrapolates=False
+)
 
 
 # -- the reference (law 1) -----------------------------------------------------------------------------
@@ -347,10 +358,3 @@ class ReadsColumns(Shaw):
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         return super().content_bias(q, k, replace(positions, ids=None), layer)
-
-
-class TakesAnyPositions(Composition):
-    """Lets its members use positions that they do not declare."""
-
-    def _check_any_positions(self, ids: Tensor | None) -> None:
-        pass

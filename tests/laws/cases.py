@@ -8,7 +8,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import tomllib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -86,6 +88,17 @@ class Case:
     def hooks(self) -> set[str]:
         """Return the hooks of all members."""
         return {hook for member in self.encoding(self.shape(layers=3)).members.values() for hook in member.hooks}
+
+
+def tables(name: str) -> dict[str, Any]:
+    """Return the tables in a .toml file of this folder."""
+    return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text("utf-8"))
+
+
+def uses_own(case: Case) -> bool:
+    """Return whether an encoding can use positions that the caller gives: it declares this, and it uses positions."""
+    members = case.encoding(case.shape()).members.values()
+    return bool(case.capabilities.any_positions) and any(member.uses_positions for member in members)
 
 
 def works(name: str, args: Mapping[str, Any], causal: bool) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -17,6 +17,13 @@ def assert_close(actual: Tensor, expected: Tensor, tolerance: float, what: str =
         size = max(1.0, float(expected.detach().abs().max()))
         error = float((actual.to(expected.dtype) - expected).detach().abs().max()) / size
         assert error <= tolerance, f"{what}: differs by {error:.3g}, more than {tolerance:.3g}"
+
+
+def assert_all_close(actual: Mapping[str, Tensor], expected: Mapping[str, Tensor], tolerance: float, what: str) -> None:
+    """Assert that all tensors of two dictionaries are equal up to `tolerance`."""
+    assert actual.keys() == expected.keys()
+    for name, tensor in expected.items():
+        assert_close(actual[name], tensor, tolerance, f"{what}: {name}")
 
 
 def assert_same(actual: Tensor, expected: Tensor, what: str = "") -> None:

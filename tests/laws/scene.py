@@ -5,10 +5,11 @@ Legend: B batch, T tokens, M columns of memory, P columns already cached, K all 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 import torch
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -125,10 +126,21 @@ def directed(out: Tensor) -> Tensor:
     return (out * normal(*out.shape, generator=torch.Generator().manual_seed(3)).to(out.dtype)).sum()
 
 
-def with_gradients(out: Tensor, loss: Tensor, tensors: Iterable[Tensor]) -> list[Tensor]:
-    """Return an output and the gradients of a loss for some tensors, which are zero if it does not depend on them."""
-    gradients = torch.autograd.grad(loss, list(tensors), allow_unused=True)
-    return [out, *(torch.zeros(()) if gradient is None else gradient for gradient in gradients)]
+def outcome(stack: Stack, output: Tensor, **inputs: Tensor) -> dict[str, Tensor]:
+    """Return an output and, if it has gradients, those of a loss for the inputs and all parameters, by name.
+
+    The gradients are zero where the loss does not depend on a parameter.
+    """
+    results = {"output": output.detach()}
+    if output.requires_grad:
+        named = {**inputs, **dict(stack.named_parameters())}
+        for x in named.values():
+            x.grad = None
+        directed(output).backward()
+        results |= {
+            f"gradient of {name}": torch.zeros_like(x) if x.grad is None else x.grad for name, x in named.items()
+        }
+    return results
 
 
 def drawn(stack: Stack, seed: int = 0, size: float = 0.4) -> Stack:
@@ -146,11 +158,11 @@ def use_path(stack: Stack, path: str) -> None:
         block.self_attn.path = path
 
 
-def run(stack: Stack, tokens: Tensor, path: str = "auto") -> Tensor:
+def run(stack: Stack, tokens: Tensor, path: str = "auto", **given: Any) -> Tensor:
     """Run the whole stack without gradients, [B, T] -> [B, T, d]."""
     use_path(stack, path)
     with torch.no_grad():
-        return stack(embedded(tokens, stack.shape.dim), positions_of(tokens, stack))[0]
+        return stack(embedded(tokens, stack.shape.dim), positions_of(tokens, stack, **given))[0]
 
 
 def attend_all(
@@ -181,6 +193,23 @@ def expose(stack: Stack) -> Stack:
         nn.init.eye_(block.self_attn.out_proj.weight)
         nn.init.zeros_(block.self_attn.out_proj.bias)
     return stack
+
+
+def observed(patch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]:
+    """Return a list that gets the result of each call of a function, method or property of `Positions`."""
+    results: list[Any] = []
+    original = vars(owner)[name]
+    make = getattr(original, "make", original)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        results.append(make(*args, **kwargs))
+        return results[-1]
+
+    if make is not original:
+        call = type(original)(call)
+        call.__set_name__(owner, name)
+    patch.setattr(owner, name, call)
+    return results
 
 
 def new_caches(stack: Stack) -> list[KeyValueCache]:

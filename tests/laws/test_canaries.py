@@ -1,11 +1,11 @@
-"""Test that every law notices a fault: each row names a law, a fault, and words of the failure.
+"""Test that every law notices a fault: each row of canaries.toml names a law and a fault.
 
-A fault is a broken encoding, or a change in what encodings share. Faults of torch's compiler are tested beside their
-laws.
+Others are changes in what encodings share. Faults of torch's compiler are tested beside their laws.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -16,50 +16,35 @@ import torch
 
 from fairseq_posenc.attention import KeyValueCache
 from fairseq_posenc.core import compose, drawing
+from fairseq_posenc.core.syntax import parse_options
 from fairseq_posenc.encodings import Composition
-from fairseq_posenc.encodings.alibi import Alibi
-from fairseq_posenc.encodings.huang import M2
-from fairseq_posenc.encodings.learned import Learned
-from fairseq_posenc.encodings.none import NoEncoding
-from fairseq_posenc.encodings.shaw import Shaw
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
-from . import broken, test_half
+from . import broken
 from . import test_caches_and_copies as caches
-from . import test_documents as documents
 from . import test_initialisation as initial
 from . import test_own_positions as own
-from . import test_undeclared as undeclared
-from .broken import declaring
-from .cases import Case
-from .scene import Scene
+from .cases import Case, tables
+from .scene import Scene, padded
 from .test_causality import check_causality
 from .test_count import check_count
-from .test_gradients import check_frozen, check_gradients
-from .test_incremental import STEPS, check_incremental, check_reorder, check_reorder_behind_memory
+from .test_documents import ONE_AFTER_ANOTHER as DOCUMENTS
+from .test_documents import check_documents
+from .test_gradients import check_frozen, check_gradients, check_per_sample
+from .test_half import check_half, check_sums
+from .test_incremental import MEMORY, check_incremental, check_memory, check_reorder, check_steps
 from .test_length import check_beyond
-from .test_memory import check_memory, check_memory_refused
 from .test_options import check_option, other_values
-from .test_padding import check_empty_rows, check_padding
-from .test_reference import FUSED, Forward, check_fused, check_reference
-from .test_reference import check_gradients as check_reference_gradients
-from .test_schedule import SCENE, SCHEDULE
+from .test_padding import check_alone, check_empty_batch, check_empty_rows, check_padding
+from .test_reference import check_fused, check_fused_gradients, check_reference
+from .test_schedule import check_schedule
 from .test_shift_and_direction import check_direction, check_shift
-from .test_statistics import SCENES, check_statistics
+from .test_statistics import check_statistics
+from .test_undeclared import CONTRADICTIONS, NEEDS, PLACES, check_contradiction, check_undeclared
 
 pytestmark = pytest.mark.usefixtures("_new_memory_is_nan")
 Law = Callable[[Case], Any]
-
-
-def fault(cls: type, *, causal: bool = False, composition: type[Composition] = Composition, **args: Any) -> Case:
-    """Return the case of a broken encoding."""
-    return Case("broken", args, causal, cls, composition)
-
-
-def permitted(cls: type) -> Case:
-    """Return the case of an encoding whose composition lets it do what it does not declare."""
-    return fault(cls, composition=broken.Permissive)
 
 
 def check_own_option(case: Case) -> None:
@@ -67,88 +52,43 @@ def check_own_option(case: Case) -> None:
     check_option(case, *other_values(case)[-1])
 
 
-def half(dtype: torch.dtype) -> Law:
-    return lambda case: test_half.check_half(test_half.Expected(case), dtype, autocast=False, path="explicit")
+def named(law: Law, **settings: Any) -> dict[str, Law]:
+    """Return a law with these settings, under its own name and theirs."""
+    words = [law.__name__.removeprefix("check_"), *(getattr(x, "__name__", str(x)) for x in settings.values())]
+    return {" ".join(words): partial(law, **settings)}
 
 
-def fused_gradients(case: Case) -> None:
-    check_reference_gradients(Forward(case, Scene()), "fused", FUSED)
-
-
-reference = partial(check_reference, scene=Scene())
-statistics = partial(check_statistics, scene=SCENES[0], path="explicit")
-scheduled = partial(check_reference, scene=SCENE)
-causality = [partial(check_causality, path=path) for path in ("explicit", "auto")]
-together = [partial(documents.check_documents, side="right", path=path) for path in ("explicit", "auto")]
-steps = partial(check_incremental, steps=STEPS["token by token"], side="none", path="explicit")
-reorder = partial(check_reorder, path="explicit")
-behind_memory = partial(check_reorder_behind_memory, path="explicit")
-left = partial(check_padding, side="left", path="explicit")
-empty_rows = partial(check_empty_rows, side="left", path="explicit")
-memory = partial(check_memory, path="explicit")
-gradients = partial(check_gradients, layers=(0, 1, 2))
-starts = partial(initial.check_recommended, starts=initial.BY_NAME["shaw"])
-contradiction, layers = undeclared.check_contradiction, undeclared.check_own_layers
-changes = (caches.in_place, caches.another_state, caches.swapped, caches.written_behind)
-evaluation = {change: partial(caches.check_evaluation, change=change) for change in changes}
-
-COLUMNS = declaring(Learned, any_positions=False)
-CANARIES: list[tuple[Law, Case, str]] = [
-    (reference, fault(broken.WrongSign, share="none"), "differs"),
-    (reference, fault(broken.ForgetsTheLayer, share="none"), "differs"),
-    (reference, fault(broken.Detached), r"gradient of pos\.broken\.weight"),
-    (fused_gradients, fault(broken.Detached), r"gradient of pos\.broken\.weight"),
-    (partial(check_fused, scene=Scene()), fault(broken.WrongInInference), "differs"),
-    (scheduled, fault(broken.ReadsByIndex, layers=SCHEDULE, share="none"), "output: differs"),
-    *((law, fault(broken.LooksAhead, causal=True), "columns before") for law in causality),
-    (left, fault(broken.CountsPads), "a sample of"),
-    (empty_rows, fault(broken.AddsToAllRows), "a sample of pads"),
-    (empty_rows, fault(broken.BadGradient), "gradient of"),
-    (steps, fault(broken.CountsRowsFromZero, causal=True), "steps"),
-    (memory, fault(broken.CountsRowsFromZero), "with memory"),
-    (check_memory_refused, permitted(broken.CountsPads), "not refused"),
-    *((law, fault(broken.CountsPads), "a document of 3 tokens") for law in together),
-    (documents.check_refused, permitted(declaring(Shaw, documents=False)), "not refused"),
-    (check_shift, fault(declaring(Learned, shift_invariant=True)), "shift_invariant"),
-    (check_shift, fault(declaring(Alibi, shift_invariant=False)), "shift_invariant"),
-    (check_direction, fault(declaring(M2, directional=False)), "directional"),
-    (check_direction, fault(declaring(Alibi, directional=True)), "directional"),
-    (check_beyond, fault(broken.WrapsAround), "beyond the maximum length"),
-    (check_beyond, fault(broken.SilentlyClips), "contradicts"),
-    (check_beyond, permitted(broken.IgnoresItsLimit), "not refused"),
-    (own.check_own, fault(broken.ReadsColumns), "differs"),
-    (own.check_refused, fault(COLUMNS, composition=broken.TakesAnyPositions), "not refused"),
-    (own.check_limit, permitted(broken.IgnoresItsLimit), "not refused"),
-    (undeclared.check_own_length, permitted(declaring(NoEncoding, extrapolates=False)), "not refused"),
-    *((partial(layers, capability=need), permitted(undeclared.NOTHING), "not refused") for need in undeclared.NEEDS),
-    *((partial(contradiction, name=name), permitted(NoEncoding), "not refused") for name in undeclared.CONTRADICTIONS),
-    *((law, fault(broken.StaleCache), change.__name__) for change, law in evaluation.items()),
-    (caches.check_lengths, fault(broken.KeepsTheLongest), "at first: length 4"),
-    (caches.check_copy, fault(broken.SharesItsWeight), "the other one|the changed one|its own parameters"),
-    (half(torch.bfloat16), fault(broken.RoundsPositions), "half precision"),
-    (half(torch.float16), fault(broken.DoublesGradientsInHalf), "gradients of (tables|projections) drift"),
-    (test_half.check_sums, fault(broken.SumsInHalf), r"summed gradient of broken\.weight"),
-    (check_count, fault(broken.WrongCount), "parameters, not"),
-    (starts, fault(broken.ForgetsToDraw), "is not drawn"),
-    (starts, fault(broken.Shifted), ": mean 0.0"),
-    (
-        initial.check_step_zero,
-        fault(broken.OneHeadStartsDead),
-        "no gradient: .*part 1; .*part 3; .*part 9",
-    ),
-    (initial.check_step_zero, fault(broken.ListsWhatLearns), "listed as constant along a row, and has a gradient"),
-    (check_own_option, fault(broken.DropsItsOption), "changes nothing"),
-    (gradients, fault(broken.ReadsItsWeight, share="layer-wise"), r"reentrant: .*weight accumulated [2-9] times"),
-    (gradients, fault(broken.Detached), "accumulated 0 times"),
-    (partial(check_frozen, training=False), fault(broken.Detached), "has no gradient"),
-    (statistics, fault(broken.WrongSign, causal=True), "(logit|entropy) of"),
+SIMPLE = (
+    check_reference, check_fused, check_fused_gradients, check_schedule, check_causality, check_padding,
+    check_empty_rows, check_incremental, check_memory, check_documents, check_shift, check_direction, check_beyond,
+    own.check_own, own.check_limit, caches.check_lengths, caches.check_copy, check_sums, check_count,
+    initial.check_step_zero, check_own_option, check_gradients, check_frozen, check_per_sample, check_empty_batch,
+    check_statistics,
+)  # fmt: skip
+CHANGES = (caches.in_place, caches.replaced_parameters, caches.swapped, caches.written_behind)
+WITH_SETTINGS = [
+    *(named(law, path="auto") for law in (check_causality, check_documents)),
+    *(named(check_undeclared, need=need, place=place) for need, place in itertools.product(NEEDS, PLACES)),
+    *(named(check_contradiction, name=name) for name in CONTRADICTIONS),
+    *(named(caches.check_evaluation, change=change) for change in CHANGES),
+    *(named(check_half, dtype=dtype) for dtype in (torch.bfloat16, torch.float16)),
 ]
+LAWS: dict[str, Law] = {
+    **{name: law for laws in (*map(named, SIMPLE), *WITH_SETTINGS) for name, law in laws.items()},
+    "recommended": partial(initial.check_recommended, starts=initial.RECOMMENDED["shaw"]),
+}
+CANARIES = tables("canaries")["canaries"]
 
 
-@pytest.mark.parametrize(("law", "case", "words"), CANARIES, ids=lambda part: getattr(part, "cls", type).__name__)
-def test_a_broken_encoding_is_caught(law: Law, case: Case, words: str) -> None:
-    with pytest.raises(AssertionError, match=words):
-        law(case)
+@pytest.mark.parametrize(("law", "name", "stack", "args", "words"), CANARIES)
+def test_a_broken_encoding_is_caught(law: str, name: str, stack: str, args: str, words: str) -> None:
+    composition = broken.Permissive if stack == "permissive" else Composition
+    with pytest.raises((AssertionError, IndexError, RuntimeError), match=words):
+        LAWS[law](Case("broken", parse_options(args), stack == "decoder", getattr(broken, name), composition))
+
+
+def test_every_law_has_a_canary() -> None:
+    assert {row[0] for row in CANARIES} == LAWS.keys()
 
 
 Wrong = Callable[[Any], Any]  # a function, method or property -> its replacement
@@ -165,14 +105,15 @@ def forgets_padding_of_memory(right: Any) -> property:
     return property(lambda self: lambda *args, **given: right.fget(self)(*args, **given | {"memory_padding": None}))
 
 
-mask_with_documents_of_queries = partial(mask_without_documents, before=True)
+mask_of_new_documents = partial(mask_without_documents, before=True)
 SHARED: list[tuple[Any, str, Wrong, Callable[[], Any], str]] = [
     (KeyValueCache, "reorder", lambda right: lambda self, order: right(self, order.sort().values),
-     lambda: reorder(Case("shaw", causal=True)), "reordered"),
-    (Stack, "positions", forgets_padding_of_memory, lambda: behind_memory(ALIBI), "behind memory"),
-    *((Positions, "allowed", mask_without_documents, partial(law, ALIBI), "a document of") for law in together),
-    (Positions, "allowed", mask_with_documents_of_queries, lambda: documents.check_memory(ALIBI), "with memory"),
-    (Positions, "allowed", mask_with_documents_of_queries, lambda: documents.check_decoding(ALIBI), "step by step"),
+     lambda: check_reorder(Case("shaw", causal=True)), "reordered"),
+    (Stack, "positions", forgets_padding_of_memory, lambda: check_reorder(ALIBI, memory=MEMORY), "behind 4 columns"),
+    (Positions, "allowed", mask_without_documents, lambda: check_documents(ALIBI), "documents"),
+    (Positions, "allowed", mask_without_documents, lambda: check_documents(ALIBI, path="auto"), "documents"),
+    (Positions, "allowed", mask_of_new_documents, lambda: check_memory(ALIBI, documents=DOCUMENTS), "with memory"),
+    (Positions, "allowed", mask_of_new_documents, lambda: check_reorder(ALIBI, documents=DOCUMENTS), "reordered"),
     (Positions, "within", lambda right: lambda self, window: right(self, window and window + 2),
      lambda: check_reference(Case("rope", {"window": 3}, causal=True), Scene(queries=14)), "differs"),
     (drawing, "_order", lambda right: lambda stack, training: torch.arange(stack.max_length),
@@ -180,10 +121,10 @@ SHARED: list[tuple[Any, str, Wrong, Callable[[], Any], str]] = [
     (drawing, "_order", lambda right: lambda stack, training: torch.arange(stack.max_length),
      lambda: own.check_drawn(Case("rope")), "differs"),
     (drawing, "_order", lambda right: lambda stack, training: torch.randperm(stack.max_length),
-     lambda: own.check_alone(Case("rope"), "right"), "differs"),
+     lambda: check_alone(own.stack_of(Case("rope")), padded([8, 3], 8)), "a sample of"),
     (compose, "drawn_positions",
      lambda right: lambda at, stack, training: right(at, replace(stack, causal=False), training=training),
-     lambda: own.check_steps(Case("rope", causal=True)), "steps"),
+     lambda: check_steps(own.stack_of(Case("rope", causal=True)), [5, 1, 1, 1], "left", "explicit"), "steps"),
 ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from .scene import EOS, PAD, Scene, padded, run
 PATHS = ["explicit", "auto"]
 
 
-def check_causality(case: Case, path: str) -> None:
+def check_causality(case: Case, path: str = "explicit") -> None:
     """Change words, sentence ends and padding from a column on, and compare the columns before it."""
     stack = Scene(queries=7).stack(case)
     tokens = padded([7, 7, 7], 7)

@@ -19,13 +19,13 @@ from fairseq_posenc.stack import Stack
 
 from . import broken
 from .cases import Case, defaults, every, first_of_kind, in_one_direction, in_turn, scheduled, without_options
-from .compare import assert_close
-from .scene import BOS, PAD, WORDS, batch_of, drawn, padded, positions_of, with_gradients
+from .compare import assert_all_close, assert_close
+from .scene import BOS, PAD, WORDS, batch_of, drawn, outcome, padded, positions_of
 
 
-def outcome(stack: Stack, backend: str | None, side: str, length: int) -> list[Tensor]:
+def trained(stack: Stack, backend: str | None, side: str) -> dict[str, Tensor]:
     """Return the output and the gradients of the input and of all parameters."""
-    tokens, x, _ = batch_of(stack, [length, length - 2], side)
+    tokens, x, _ = batch_of(stack, side=side)
     x.requires_grad_()
 
     def forward(x: Tensor) -> Tensor:
@@ -34,9 +34,7 @@ def outcome(stack: Stack, backend: str | None, side: str, length: int) -> list[T
 
     torch._dynamo.reset()
     run = forward if backend is None else torch.compile(forward, fullgraph=True, backend=backend)
-    output = run(x)
-    weight = torch.linspace(-1, 1, output.numel(), dtype=output.dtype).view_as(output)
-    return with_gradients(output, (output * weight).sum(), [x, *stack.parameters()])
+    return outcome(stack, run(x), input=x)
 
 
 def check_compiled(
@@ -44,9 +42,8 @@ def check_compiled(
 ) -> None:
     """Compare a compiled stack with an eager stack, with padding on one side."""
     stack = drawn(case.stack(case.shape(layers=layers))).train(training)
-    expected, actual = (outcome(stack, kind, side, 6) for kind in (None, backend))
-    for one, other in zip(actual, expected, strict=True):
-        assert_close(one, other, 1e-9, backend)
+    expected, actual = (trained(stack, kind, side) for kind in (None, backend))
+    assert_all_close(actual, expected, 1e-9, backend)
 
 
 def check_in_use(case: Case, dtype: torch.dtype, tolerance: float) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import tomllib
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,18 +15,17 @@ from fairseq_posenc.encodings import RELATIVE, build, names
 from fairseq_posenc.encodings.linformer import Linformer
 
 from .broken import declaring
-from .cases import LENGTH_FLAG, Case, directions, every, first_of_kind
+from .cases import LENGTH_FLAG, Case, directions, every, first_of_kind, tables
 from .compare import assert_refused
 from .scene import Scene, attend_all, batch_of, new_caches
 from .test_caches_and_copies import check_copy
 from .test_causality import check_causality
-from .test_gradients import check_gradients, check_stack_flag
-from .test_incremental import STEPS, check_incremental, check_reorder
-from .test_memory import check_memory
+from .test_gradients import check_gradients
+from .test_incremental import STEPS, check_incremental, check_memory, check_reorder
 from .test_padding import check_empty_rows, check_padding
 from .test_reference import check_fused, check_reference
 
-TABLES: dict[str, list[list[str]]] = tomllib.loads(Path(__file__).with_name("compositions.toml").read_text("utf-8"))
+TABLES: dict[str, list[list[str]]] = tables("compositions")
 STACKS = {"decoder": [True], "encoder": [False], "both": [True, False]}
 
 
@@ -47,8 +44,8 @@ def check_laws(case: Case, *scenes: Scene) -> None:
     for side in ("left", "right"):
         check_padding(case, side, "auto")
         check_empty_rows(case, side, "explicit")
-    check_gradients(case, (0, 1))
-    check_stack_flag(case)
+    for layers in ((0, 1), (0, 1, 2)):
+        check_gradients(case, layers)
     check_copy(case)
     if case.causal:
         check_causality(case, "auto")

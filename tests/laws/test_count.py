@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 
 from fairseq_posenc.encodings import StackShape, build, specs
 
-from .cases import Case, directions, every
+from .cases import Case, directions, every, tables
 
 BASE = StackShape(layers=12, heads=12, dim=768, max_length=512, has_cls=True)
 DECODER = replace(BASE, causal=True, has_cls=False)
 WIKITEXT = StackShape(layers=16, heads=10, dim=410, max_length=300, causal=True)
 
 #: Number of parameters of each encoding in BERT-base, by its options.
-PUBLISHED: dict[str, dict[str, int]] = tomllib.loads(Path(__file__).with_name("counts.toml").read_text("utf-8"))
+PUBLISHED: dict[str, dict[str, int]] = tables("counts")
 
 OTHER_STACKS = [
     ("tupe", "", replace(BASE, has_cls=False), 503_796),

@@ -1,34 +1,26 @@
-"""Test law 10: activation checkpointing changes no gradient, and each parameter accumulates once per backward pass.
+"""Test laws 10 and 29: activation checkpointing changes no gradient, and each parameter accumulates once in a step.
 
-The parameters of an encoding also get their gradients if all other parameters are frozen.
+The parameters of an encoding also get their gradients if all other parameters are frozen, and torch.func computes the
+gradients of each sample as a loop over the samples does.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import pytest
+import torch
 from torch import Tensor
+from torch.func import functional_call, grad, vmap
 from torch.utils.checkpoint import checkpoint
 
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Block, Stack
 
 from .cases import Case, in_turn, options_once, without_options
-from .compare import assert_close
-from .scene import Scene, batch_of, drawn, use_path
-
-WAYS = ["plain", "checkpointed", "reentrant"]
-
-
-def accumulations(stack: Stack) -> Counter[str]:
-    """Return how often each parameter of the encoding will accumulate a gradient; DDP allows it once."""
-    counts: Counter[str] = Counter()
-    for name, parameter in stack.pos.named_parameters():
-        parameter.register_post_accumulate_grad_hook(lambda _, name=name: counts.update([name]))
-    return counts
+from .compare import assert_all_close, assert_close
+from .scene import Scene, batch_of, directed, drawn, normal, outcome, padded, positions_of, use_path
 
 
 def reentrant(block: Block, x: Tensor, positions: Positions, tensors: dict[str, dict[str, Tensor]]) -> Tensor:
@@ -43,6 +35,9 @@ def reentrant(block: Block, x: Tensor, positions: Positions, tensors: dict[str, 
 
 def forward(stack: Stack, x: Tensor, positions: Positions, way: str, layers: Sequence[int]) -> Tensor:
     """Run only some layers of the stack, as LayerDrop does."""
+    stack.checkpoint_activations = way == "by the stack"
+    if stack.checkpoint_activations:
+        return stack(x, positions)[0]
     x = stack.pos.embed(x, positions)
     handed = stack.pos.per_layer(positions)
     for i in layers:
@@ -57,41 +52,23 @@ def forward(stack: Stack, x: Tensor, positions: Positions, way: str, layers: Seq
 
 
 def gradients(stack: Stack, way: str, layers: Sequence[int]) -> dict[str, Tensor]:
-    """Return the gradients of the input and of all parameters; each parameter must accumulate once."""
-    stack.zero_grad()
+    """Return the output and all gradients; DDP allows each parameter of the encoding to accumulate its own once."""
+    counts: Counter[str] = Counter()
+    for name, parameter in stack.pos.named_parameters():
+        parameter.register_post_accumulate_grad_hook(lambda _, name=name: counts.update([name]))
     _, x, positions = batch_of(stack)
-    x.requires_grad_()
-    counts = accumulations(stack)
-    forward(stack, x, positions, way, layers).square()[..., 0].sum().backward()
+    results = outcome(stack, forward(stack, x.requires_grad_(), positions, way, layers), input=x)
     for name, _ in stack.pos.named_parameters():
         assert counts[name] == 1, f"{way}: {name} accumulated {counts[name]} times"
-    assert x.grad is not None
-    return {"input": x.grad} | {name: p.grad.clone() for name, p in stack.named_parameters() if p.grad is not None}
+    return results
 
 
-def check_gradients(case: Case, layers: Sequence[int]) -> None:
+def check_gradients(case: Case, layers: Sequence[int] = (0, 1, 2)) -> None:
     """Check that gradients are the same in every way of running the layers."""
     stack = drawn(case.stack(case.shape(layers=3))).train()
     expected = gradients(stack, "plain", layers)
-    for way in WAYS[1:]:
-        actual = gradients(stack, way, layers)
-        assert actual.keys() == expected.keys()
-        for name, gradient in expected.items():
-            assert_close(actual[name], gradient, 1e-12, f"{way}: gradient of {name}")
-
-
-def check_stack_flag(case: Case) -> None:
-    """Check that Stack(checkpoint_activations=True) gives the same gradients as without it."""
-    results = []
-    for saving in (False, True):
-        stack = drawn(case.stack(case.shape(), checkpoint_activations=saving)).train()
-        counts = accumulations(stack)
-        output = stack(*batch_of(stack)[1:])[0]
-        output.square()[..., 0].sum().backward()
-        assert set(counts.values()) <= {1}, f"accumulated {counts}"
-        results.append([output, *(p.grad for p in stack.parameters() if p.grad is not None)])
-    for one, other in zip(*results, strict=True):
-        assert_close(other, one, 1e-12, "checkpointed")
+    for way in ("checkpointed", "reentrant", *(["by the stack"] if len(layers) == 3 else [])):
+        assert_all_close(gradients(stack, way, layers), expected, 1e-12, way)
 
 
 def shares(case: Case) -> bool:
@@ -105,32 +82,44 @@ def test_gradients_are_the_same_and_accumulate_once(case: Case) -> None:
         check_gradients(case, layers)
 
 
-@pytest.mark.parametrize("case", in_turn(options_once, without_options))
-def test_the_stack_checkpoints_its_blocks(case: Case) -> None:
-    check_stack_flag(case)
-
-
-def gradients_alone(case: Case, path: str, training: bool) -> dict[str, Any]:
-    """Return the gradients of the encoding's parameters while all other parameters are frozen."""
+def check_frozen(case: Case, *, training: bool = False) -> None:
+    """Check the gradients of the encoding's parameters while all others are frozen: both paths have the same."""
     stack = Scene().stack(case).train(training)
-    use_path(stack, path)
     stack.layers.requires_grad_(False)
-    out = stack(*batch_of(stack)[1:])[0]
-    if out.requires_grad:
-        out.square()[..., 0].sum().backward()
-    return {name: p.grad for name, p in stack.pos.named_parameters()}
-
-
-def check_frozen(case: Case, training: bool) -> None:
-    """Check that the chosen path gives the same gradients as the explicit path."""
-    expected = gradients_alone(case, "explicit", training)
-    for name, gradient in gradients_alone(case, "auto", training).items():
-        assert gradient is not None, f"{name} has no gradient"
-        assert bool(gradient.any()), f"{name} has a gradient of zeros"
-        assert_close(gradient, expected[name], 1e-9, name)
+    _, x, positions = batch_of(stack)
+    results = {}
+    for path in ("explicit", "auto"):
+        use_path(stack, path)
+        results[path] = outcome(stack, stack(x, positions)[0])
+    assert_all_close(results["auto"], results["explicit"], 1e-9, "alone")
+    for name, _ in stack.pos.named_parameters(prefix="pos"):
+        assert results["auto"].get(f"gradient of {name}", torch.zeros(())).any(), f"{name} has no gradient"
 
 
 @pytest.mark.parametrize("case", in_turn(options_once, without_options))
 def test_an_encoding_alone_can_be_tuned(case: Case) -> None:
     for training in (False, True):
-        check_frozen(case, training)
+        check_frozen(case, training=training)
+
+
+def check_per_sample(case: Case, *, training: bool = True) -> None:
+    """Check that `vmap` of `grad` gives each parameter the gradients of a loop."""
+    stack = Scene().stack(case).train(training)
+    positions = positions_of(padded([6], 6), stack)
+    samples = normal(3, 6, stack.shape.dim, generator=torch.Generator().manual_seed(1))
+    parameters = dict(stack.named_parameters())
+
+    def loss(values: Mapping[str, Tensor], sample: Tensor) -> Tensor:
+        return directed(functional_call(stack, dict(values), (sample[None], positions))[0])
+
+    together = vmap(grad(loss), in_dims=(None, 0), randomness="same")(parameters, samples)
+    for number, sample in enumerate(samples):
+        alone = outcome(stack, stack(sample[None], positions)[0])
+        for name in parameters:
+            assert_close(together[name][number], alone[f"gradient of {name}"], 1e-9, f"{name} of sample {number}")
+
+
+@pytest.mark.parametrize("case", in_turn(options_once, without_options))
+def test_gradients_of_each_sample_equal_a_loop(case: Case) -> None:
+    for training in (False, True):
+        check_per_sample(case, training=training)

@@ -21,8 +21,8 @@ from fairseq_posenc.stack import Stack
 
 from . import broken
 from .cases import Case, defaults, first_of_kind, in_one_direction, in_turn, without_options
-from .compare import assert_close
-from .scene import PAD, Scene, batch_of, directed, embedded, normal, padded, positions_of, use_path, with_gradients
+from .compare import assert_all_close, assert_close
+from .scene import PAD, Scene, batch_of, directed, embedded, normal, outcome, padded, positions_of, use_path
 from .test_reference import Forward
 
 ON_GPU = torch.get_default_device().type == "cuda"
@@ -50,11 +50,8 @@ def traced_gradients(as_on_a_gpu: None, monkeypatch: pytest.MonkeyPatch) -> None
 def check(case: Case, scene: Scene) -> None:
     """Compare outputs and gradients of the compiled path in float32 with the reference in float64."""
     exact, forward = Forward(case, scene), Forward(case, scene, torch.float32)
-    actual, expected = forward.actual("compiled"), exact.literal()
-    assert_close(actual, expected, 1e-5, "output")
-    right = exact.gradients(expected)
-    for name, gradient in forward.gradients(actual).items():
-        assert_close(gradient, right[name], 1e-5, f"gradient of {name}")
+    actual, expected = forward.outcome(forward.actual("compiled")), exact.outcome(exact.literal())
+    assert_all_close(actual, expected, 1e-5, "compiled")
 
 
 #: Hooks of encodings that change the logits or the values; the others take the fused kernel on a GPU.
@@ -81,13 +78,13 @@ def test_inductor_gives_the_reference(case: Case, monkeypatch: pytest.MonkeyPatc
     check(case, Scene(before=2, side="left", layers=1))
 
 
-def compiled_and_explicit(stack: Stack, run: Callable[[], list[Tensor]]) -> Iterator[tuple[Tensor, Tensor]]:
-    """Return the results of both paths in pairs."""
+def compiled_and_explicit(stack: Stack, run: Callable[[], dict[str, Tensor]]) -> list[dict[str, Tensor]]:
+    """Return the results of both paths."""
     results = []
     for path in ("compiled", "explicit"):
         use_path(stack, path)
         results.append(run())
-    return zip(*results, strict=True)
+    return results
 
 
 def test_documents_and_own_positions_are_compiled() -> None:
@@ -95,8 +92,8 @@ def test_documents_and_own_positions_are_compiled() -> None:
     _, x, where = batch_of(stack, [6, 6])
     documents = torch.tensor([[0, 0, 1, 1, 1, 2], [0, 0, 0, 0, 1, 1]])
     for positions in (replace(where, documents=documents), replace(where, ids=torch.tensor([0, 3, 4, 9, 12, 13]))):
-        for actual, expected in compiled_and_explicit(stack, lambda at=positions: [stack(x, at)[0]]):
-            assert_close(actual, expected, 1e-5, "compiled")
+        results = compiled_and_explicit(stack, lambda at=positions: outcome(stack, stack(x, at)[0]))
+        assert_all_close(*results, 1e-5, "compiled")
 
 
 # -- few graphs ----------------------------------------------------------------------------------------------
@@ -114,12 +111,12 @@ def assert_near(actual: Tensor, exact: Tensor, tolerance: float, what: str) -> N
         assert_close(actual.double() / largest, exact.double() / largest, tolerance, what)
 
 
-def trained(stack: Stack, tokens: Tensor) -> list[Tensor]:
-    """Return the output and the gradients of a training step."""
-    x = embedded(tokens, stack.shape.dim).to(next(stack.layers.parameters()).dtype).requires_grad_()
+def trained(stack: Stack, tokens: Tensor, x: Tensor | None = None) -> dict[str, Tensor]:
+    """Return the output at tokens and the gradients of a training step, in float64."""
+    x = embedded(tokens, stack.shape.dim) if x is None else x
+    x = x.to(next(stack.layers.parameters()).dtype).requires_grad_()
     out = stack(x, positions_of(tokens, stack))[0][tokens.ne(PAD)]
-    parameters = [*stack.pos.parameters(), stack.layers[0].self_attn.q_proj.weight]
-    return [tensor.detach().double() for tensor in with_gradients(out, directed(out), [x, *parameters])]
+    return {name: tensor.double() for name, tensor in outcome(stack, out, input=x).items()}
 
 
 def check_graphs(case: Case, most: int, *, side: str = "", layers: int = 2) -> None:
@@ -132,10 +129,10 @@ def check_graphs(case: Case, most: int, *, side: str = "", layers: int = 2) -> N
     use_path(exact, "explicit")
     for batch, length in BATCHES:
         tokens = padded([length - (i % 2 if side else 0) for i in range(batch)], length, side or "none")
-        pairs = compiled_and_explicit(half, lambda tokens=tokens: trained(half, tokens))
-        for (actual, explicit), right in zip(pairs, trained(exact, tokens), strict=True):
-            error = float((explicit - right).abs().max() / right.abs().max().clamp(min=1e-9))
-            assert_near(actual, right, min(2 * error + 0.02, 0.2), "bfloat16")
+        actual, explicit = compiled_and_explicit(half, lambda tokens=tokens: trained(half, tokens))
+        for name, right in trained(exact, tokens).items():
+            error = float((explicit[name] - right).abs().max() / right.abs().max().clamp(min=1e-9))
+            assert_near(actual[name], right, min(2 * error + 0.02, 0.2), f"bfloat16: {name}")
     assert compiled_graphs() <= most, f"{compiled_graphs()} graphs"
 
 
@@ -198,28 +195,28 @@ def test_dropout_is_the_same_as_in_eager_mode() -> None:
     case = Case("m1")
     stack = case.stack(case.shape(), attention_dropout=0.4, checkpoint_activations=True).train()
 
-    def run(seed: int = 0) -> list[Tensor]:
+    def run(seed: int = 0) -> dict[str, Tensor]:
         torch.manual_seed(seed)
         return trained(stack, padded([7, 5], 7))
 
-    for actual, expected in compiled_and_explicit(stack, run):
-        assert_close(actual, expected, 1e-9, "a step with dropout")
+    assert_all_close(*compiled_and_explicit(stack, run), 1e-9, "a step with dropout")
     use_path(stack, "compiled")
-    assert not torch.equal(run()[0], run(seed=1)[0])
+    assert not torch.equal(run()["output"], run(seed=1)["output"])
 
 
 @pytest.mark.usefixtures("traced_gradients")
 def test_the_compiled_path_serves_inference_mode_autocast_and_a_single_token() -> None:
     stack = Scene(queries=6, layers=1).stack(Case("raffel", causal=True)).float()
 
-    def run() -> list[Tensor]:
+    def run() -> dict[str, Tensor]:
         with torch.inference_mode():
-            outputs = [stack(*batch_of(stack, lengths)[1:])[0] for lengths in ([6, 4], [1, 1])]
+            outputs = {str(lengths): stack(*batch_of(stack, lengths)[1:])[0] for lengths in ([6, 4], [1, 1])}
         with torch.autocast(torch.get_default_device().type, torch.bfloat16):
-            return [*outputs, stack(*batch_of(stack)[1:])[0].float()]
+            return {**outputs, "autocast": stack(*batch_of(stack)[1:])[0].float()}
 
-    for (actual, expected), tolerance in zip(compiled_and_explicit(stack, run), (1e-5, 1e-5, 0.04), strict=True):
-        assert_close(actual, expected, tolerance, "compiled")
+    actual, expected = compiled_and_explicit(stack, run)
+    assert_close(actual.pop("autocast"), expected.pop("autocast"), 0.04, "autocast")
+    assert_all_close(actual, expected, 1e-5, "compiled")
 
 
 # -- users' sizes ----------------------------------------------------------------------------------------------
@@ -238,14 +235,10 @@ def test_training_at_users_sizes_is_finite_and_close(case: Case, dtype: torch.dt
         tokens = padded([length, *[length - 5] * (batch - 1)], length)
         exact = case.stack(shape).train()
         x = normal(batch, length, shape.dim, generator=torch.Generator().manual_seed(0))
-        outputs = []
-        for stack, path in ((exact, "explicit"), (case.stack(shape).to(dtype).train(), "auto")):
-            use_path(stack, path)
-            own = x.to(next(stack.layers.parameters()).dtype).requires_grad_()
-            out = stack(own, positions_of(tokens, stack))[0][tokens.ne(PAD)]
-            outputs.append(with_gradients(out, directed(out), [own, *stack.pos.parameters()]))
-        for actual, expected in zip(outputs[1], outputs[0], strict=True):
-            assert_near(actual, expected, 1e-4 if dtype == torch.float32 else 0.06, f"{head_dim}, {length}")
+        use_path(exact, "explicit")
+        actual, expected = (trained(stack, tokens, x) for stack in (case.stack(shape).to(dtype).train(), exact))
+        for name, right in expected.items():
+            assert_near(actual[name], right, 1e-4 if dtype == torch.float32 else 0.06, f"{name}, {head_dim}, {length}")
         dropped = case.stack(shape, attention_dropout=0.1).to(dtype).train()
         out = dropped(x.to(dtype), positions_of(tokens, dropped))[0]
         assert torch.isfinite(out).all()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -17,7 +16,7 @@ from fairseq_posenc.stack import Stack
 
 from .cases import Case, directions, in_one_direction, in_turn, options_once, without_options
 from .compare import assert_close, assert_finite
-from .scene import batch_of, directed, drawn, on_device, padded, positions_of, use_path
+from .scene import batch_of, drawn, observed, on_device, outcome, padded, positions_of, use_path
 
 #: Length, and widths of heads. Beyond 256, squares of distances are too large for float16, and bfloat16 cannot
 #: distinguish some columns. One stack of every encoding has heads as wide as BERT's. Options and the other direction
@@ -34,25 +33,6 @@ GRADIENTS = {torch.float16: 0.1, torch.bfloat16: 0.4}
 SUMMED = 0.012
 
 
-@contextmanager
-def observed_dtypes() -> Iterator[set[torch.dtype]]:
-    """Return the dtypes of the logits and of the softmax in the explicit path."""
-    dtypes: set[torch.dtype] = set()
-
-    def watched(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-        def call(*args: object) -> torch.Tensor:
-            result = original(*args)
-            dtypes.add(result.dtype)
-            return result
-
-        return call
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("logits", "_softmax"):
-            patch.setattr(formula, name, watched(getattr(formula, name)))
-        yield dtypes
-
-
 def at_length(case: Case, length: int) -> Case:
     """Return the case for sequences of this length, which a longer table must exceed."""
     return replace(case, args={**case.args, "extend_to": 2 * length}) if "extend_to" in case.args else case
@@ -66,24 +46,14 @@ def small(case: Case, length: int = LENGTH, *, narrow: bool = False) -> Stack:
     return drawn(at_length(case, length).stack(shape), size=0.4 * shape.dim**-0.5).float()
 
 
-class Expected:
-    """Hold the stack of a case, and its outputs and gradients in float32."""
-
-    def __init__(self, case: Case) -> None:
-        self.stack = small(case)
-        output = forward(self.stack)
-        self.output, self.gradients = output.detach(), gradients(self.stack, output)
-
-
 def gradients(stack: Stack, output: torch.Tensor) -> dict[str, torch.Tensor]:
     """Return the gradients of the tables and of the projections, each as one vector."""
-    stack.zero_grad()
-    directed(output.float()).backward()
-    found: dict[str, list[torch.Tensor]] = {"tables": [], "projections": []}
-    for name, p in stack.named_parameters():
-        if p.grad is not None and (name.startswith("pos.") or "self_attn." in name):
-            found["tables" if name.startswith("pos.") else "projections"].append(p.grad.flatten().double())
-    return {kind: torch.cat(parts) for kind, parts in found.items() if parts}
+    results = outcome(stack, output.float())
+    parts = {
+        kind: [gradient.flatten().double() for name, gradient in results.items() if word in name]
+        for kind, word in (("tables", "gradient of pos."), ("projections", "self_attn."))
+    }
+    return {kind: torch.cat(tensors) for kind, tensors in parts.items() if tensors}
 
 
 def forward(stack: Stack) -> torch.Tensor:
@@ -92,22 +62,27 @@ def forward(stack: Stack) -> torch.Tensor:
     return stack(*batch_of(stack, [length, length // 2])[1:])[0]
 
 
-def check_half(expected: Expected, dtype: torch.dtype, *, autocast: bool, path: str) -> None:
-    """Compare a module in half precision, or under autocast, with the same module in float32."""
-    half = copy.deepcopy(expected.stack).to(torch.float32 if autocast else dtype)
-    use_path(half, path)
-    cast = torch.autocast(torch.get_default_device().type, dtype=dtype) if autocast else nullcontext()
-    with observed_dtypes() as seen, cast, torch.set_grad_enabled(path == "explicit"):
-        output = forward(half)
-    assert_close(output.float(), expected.output, LOOSE[dtype], f"half precision, {dtype} on the {path} path")
-    assert seen <= {torch.float32}, f"logits and softmax in {seen}"
-    if path == "explicit":
-        assert seen
-        for kind, actual in gradients(half, output).items():
-            right = expected.gradients[kind]
-            assert_finite(actual, f"gradients of {kind}")
-            drift = float((actual - right).square().mean().sqrt() / right.square().mean().sqrt())
-            assert drift <= GRADIENTS[dtype], f"the gradients of {kind} drift by {drift:.2g}"
+def check_half(case: Case, dtype: torch.dtype | None = None) -> None:
+    """Compare a module with the same module in float32: in half precision and under autocast, or of one dtype only."""
+    stack = small(case)
+    right = forward(stack)
+    expected = gradients(stack, right)
+    ways = itertools.product(LOOSE, (False, True)) if dtype is None else [(dtype, False)]
+    for (dtype, autocast), path in itertools.product(ways, ("explicit", "auto")):
+        half = copy.deepcopy(stack).to(torch.float32 if autocast else dtype)
+        use_path(half, path)
+        cast = torch.autocast(torch.get_default_device().type, dtype=dtype) if autocast else nullcontext()
+        with pytest.MonkeyPatch.context() as patch, cast, torch.set_grad_enabled(path == "explicit"):
+            numbers = [observed(patch, formula, name) for name in ("logits", "_softmax")]
+            output = forward(half)
+        assert_close(output.float(), right, LOOSE[dtype], f"half precision, {dtype} on the {path} path")
+        assert {x.dtype for results in numbers for x in results} <= {torch.float32}, "logits and softmax"
+        if path == "explicit":
+            assert all(numbers)
+            for kind, actual in gradients(half, output).items():
+                assert_finite(actual, f"gradients of {kind}")
+                drift = float((actual - expected[kind]).square().mean().sqrt() / expected[kind].square().mean().sqrt())
+                assert drift <= GRADIENTS[dtype], f"the gradients of {kind} drift by {drift:.2g}"
 
 
 def hook_outputs(stack: Stack) -> list[torch.Tensor]:
@@ -163,27 +138,15 @@ def check_sums(case: Case, dtype: torch.dtype = torch.bfloat16) -> None:
         assert_close(gradients[0][name].double() / size, expected / size, SUMMED, f"summed gradient of {name}")
 
 
-def check_ways(case: Case, ways: Iterable[tuple[torch.dtype, bool]]) -> None:
-    """Compare each dtype, as a module or under autocast, with float32."""
-    expected = Expected(case)
-    for dtype, autocast in ways:
-        for path in ("explicit", "auto"):
-            check_half(expected, dtype, autocast=autocast, path=path)
-
-
-#: Each dtype, as a module and under autocast.
-WAYS = [*itertools.product(LOOSE, (False, True))]
-
-
 @pytest.mark.parametrize("case", in_turn(options_once, without_options))
 def test_half_precision_is_finite_and_close(case: Case) -> None:
     """M3 is tried in one way here, because compiling its loops for a dtype takes ten seconds."""
-    check_ways(case, [(torch.bfloat16, False)] if case.name == "m3" else WAYS)
+    check_half(case, torch.bfloat16 if case.name == "m3" else None)
 
 
 @pytest.mark.long
 def test_m3_is_finite_and_close_in_every_way() -> None:
-    check_ways(Case("m3"), WAYS)
+    check_half(Case("m3"))
 
 
 def learns(case: Case) -> bool:

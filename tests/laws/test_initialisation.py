@@ -7,7 +7,7 @@ to all logits of a query. The input of this step has two segments and, if the st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fnmatch import fnmatch
 
 import pytest
@@ -15,42 +15,29 @@ import torch
 from torch import Tensor
 
 from fairseq_posenc.core.options import names as option_names
+from fairseq_posenc.core.syntax import parse_options
 from fairseq_posenc.encodings import get, names
 from fairseq_posenc.stack import Stack
 
-from .cases import Case, defaults, every, in_turn, without_options
-from .scene import PAD, batch_of, directed
+from .cases import Case, defaults, every, in_turn, tables, without_options
+from .scene import PAD, batch_of, outcome
 
 pytestmark = pytest.mark.usefixtures("_new_memory_is_nan")  # uninitialised parameters cannot look like zeros
 
-Start = tuple[float, float] | Callable[[Tensor], tuple[float, float]]  # mean and deviation, or their function
-
 LAYERS, HEADS, HEAD_DIM, LENGTH = 5, 2, 64, 32
-NORMAL, ONES, ZEROS = (0.0, 0.02), (1.0, 0.0), (0.0, 0.0)
+TABLES = tables("initialisation")
+RECOMMENDED: dict[str, dict[str, str]] = TABLES["recommended"]
+#: Mean and deviation of each kind of start.
+STARTS = {"normal": (0.0, 0.02), "ones": (1.0, 0.0), "zeros": (0.0, 0.0), "scaled": (0.0, HEAD_DIM**-0.5)}
 
 
-def xavier(slots: Tensor) -> tuple[float, float]:
-    """Return mean and deviation of E and F [slots, n] with the gain 1/sqrt(2) of fairseq's Linformer."""
-    return 0.0, float(sum(slots.shape[-2:])) ** -0.5
-
-
-#: Recommended initial values for each group of encodings, by the pattern of a parameter's name.
-RECOMMENDED: dict[str, dict[str, Start]] = {
-    "m1 m2 m3": {"weight": ONES},
-    "m4m": {"weight": (0.0, HEAD_DIM**-0.5)},
-    "m4": {"weight": NORMAL, "theta": lambda theta: NORMAL if theta.shape[-1] == HEAD_DIM else ZEROS},
-    "shaw": {"weight": NORMAL, "value_weight": NORMAL},
-    "lfhc": {"weight": NORMAL},
-    "deberta": {"*_bias": ZEROS, "norm_weight": ONES, "*": NORMAL},
-    "xl gcdf": {"weight": NORMAL, "u": ZEROS, "v": ZEROS},
-    "tupe": {"weight": NORMAL, "u_?": NORMAL, "norm_weight": ONES, "*_bias": ZEROS, "scalars": ZEROS, "theta": ZEROS},
-    "diet-abs": {"query": NORMAL, "key": NORMAL},
-    "raffel diet-rel t5 segments cope": {"weight": ZEROS},
-    "learned sentence-restart segments-input": {"weight": NORMAL},
-    "linformer": {"weight": xavier},
-    "diet-abs-lin": {"weight": xavier, "query": NORMAL, "key": NORMAL},
-}
-BY_NAME = {name: starts for several, starts in RECOMMENDED.items() for name in several.split()}
+def values_of(kind: str, x: Tensor) -> tuple[float, float]:
+    """Return mean and deviation of a parameter with this kind of start."""
+    if kind == "xavier":  # E and F [slots, n] with the gain 1/sqrt(2) of fairseq's Linformer
+        return 0.0, float(sum(x.shape[-2:])) ** -0.5
+    if kind == "reset":  # a vector is drawn, a scalar is not
+        kind = "normal" if x.shape[-1] == HEAD_DIM else "zeros"
+    return STARTS[kind]
 
 
 def start(case: Case) -> dict[str, Tensor]:
@@ -80,19 +67,19 @@ def check_start(name: str, x: Tensor, mean: float, deviation: float) -> None:
         assert abs(statistics[1] / deviation - 1) <= error, f"{where}: deviation {statistics[1]}, not {deviation}"
 
 
-def check_recommended(case: Case, starts: dict[str, Start]) -> None:
+def check_recommended(case: Case, starts: dict[str, str]) -> None:
     """Check every parameter against the first pattern that matches its name."""
     for name, x in start(case).items():
-        wanted = next(value for pattern, value in starts.items() if fnmatch(name, pattern))
-        check_start(name, x, *(wanted(x) if callable(wanted) else wanted))
+        kind = next(kind for pattern, kind in starts.items() if fnmatch(name, pattern))
+        check_start(name, x, *values_of(kind, x))
 
 
 @pytest.mark.parametrize("name", names())
 def test_parameters_start_as_recommended(name: str) -> None:
     """Where nothing is recommended, all numbers are at least drawn."""
     for case in every(lambda case: case.name == name):
-        if name in BY_NAME:
-            check_recommended(case, BY_NAME[name])
+        if name in RECOMMENDED:
+            check_recommended(case, RECOMMENDED[name])
         else:
             assert all(bool(x.isfinite().all()) for x in start(case).values())
 
@@ -124,25 +111,15 @@ ROUNDING = 1e-12
 #: part of a parameter must get a gradient in at least one draw.
 DRAWS = {"fire": ("ReLUs that are open at all distances, and add the same to a whole row, until drawn otherwise", 100)}
 
-#: Tables as a converter of checkpoints initialises them, other initial values, and compositions.
-MORE = [
-    ("m4m", {"init_std": 0.02}),
-    ("learned+m4m", {"m4m.init_std": 0.02}),
-    ("m4m+segments", {}),
-    ("xl+t5", {}),
-    ("tupe", {"init": "ones", "relative": False}),
-    ("tupe", {"init": "xavier-uniform", "relative": False}),
-    ("tupe", {"form": "original", "init": "xavier-uniform", "relative": False}),
-]
-CASES = [*in_turn(now=without_options), *(pytest.param(Case(*more), id=str(Case(*more))) for more in MORE)]
+MORE = [Case(spec, parse_options(args)) for spec, args in TABLES["first_step"]["cases"]]
+CASES = [*in_turn(now=without_options), *(pytest.param(case, id=str(case)) for case in MORE)]
 
 
 def gradients(stack: Stack) -> dict[str, Tensor]:
     """Return the gradients of all parameters, relative to the largest entry."""
     tokens, x, positions = batch_of(stack, [LENGTH, LENGTH - 5])
-    stack.zero_grad()
-    directed(stack(x, positions)[0][tokens.ne(PAD)]).backward()
-    gradients = {name: torch.zeros_like(p) if p.grad is None else p.grad for name, p in stack.named_parameters()}
+    results = outcome(stack, stack(x, positions)[0][tokens.ne(PAD)])
+    gradients = {name: results[f"gradient of {name}"] for name, _ in stack.named_parameters()}
     largest = max(float(gradient.abs().max()) for gradient in gradients.values())
     return {name: gradient / largest for name, gradient in gradients.items()}
 

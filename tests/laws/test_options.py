@@ -19,7 +19,7 @@ from fairseq_posenc.core import options as opts
 from fairseq_posenc.core.options import N
 from fairseq_posenc.encodings import build, get, names
 
-from .cases import Case, alternatives, defaults, directions, every
+from .cases import Case, alternatives, defaults, directions, every, tables
 from .compare import assert_finite, differ, refusal
 from .scene import attend_all, batch_of, drawn
 
@@ -119,17 +119,7 @@ def test_a_senseless_value_is_refused_and_the_known_are_named(name: str) -> None
             assert any(reason in message for reason in reasons), f"{field.name}={value}: {message}"
 
 
-SAME = [
-    ("t5", "max-distance=64", "max_distance=64"),
-    ("gcdf", "lambda=2", "lambda_=2"),
-    ("shaw", "share=layer_wise", "share=layer-wise"),
-    ("shaw", " clip = 3, values=True ,share=none", {"clip": 3, "values": True, "share": "none"}),
-    ("shaw", "clip=none", None),
-    ("shaw", "", {}),
-]
-
-
-@pytest.mark.parametrize(("spec", "args", "same"), SAME)
+@pytest.mark.parametrize(("spec", "args", "same"), [*tables("options")["same"], ("shaw", None, {})])
 def test_what_means_the_same_builds_the_same(spec: str, args: str, same: Any) -> None:
     shape = Case(spec).shape()
     assert str(build(spec, args, shape)) == str(build(spec, same, shape))

@@ -1,7 +1,7 @@
 """Test laws 21 and 24: positions that the caller gives, and positions that are drawn at random.
 
-At positions that the caller gives, an encoding equals its reference, or an error names it. Positions that are drawn at
-random are sorted subsets, and evaluation depends on the sequence only.
+At positions that the caller gives, an encoding equals its reference; `test_undeclared` tests those that refuse them.
+Positions that are drawn at random are sorted subsets, and evaluation depends on the sequence only.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from fairseq_posenc.encodings import StackShape
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
-from .cases import LENGTH_FLAG, Case, claims, defaults, in_last_direction, in_one_direction, in_turn
-from .compare import assert_close, assert_refused, assert_same
+from .cases import LENGTH_FLAG, Case, claims, defaults, in_last_direction, in_one_direction, in_turn, uses_own
+from .compare import assert_close, assert_refused
 from .literal import literal_all, literal_embed
-from .scene import PAD, Scene, attend_all, batch_of, drawn, on_device, padded, positions_of, run
-from .test_incremental import decode
+from .scene import Scene, attend_all, batch_of, drawn, on_device, padded, positions_of
+from .test_incremental import STEPS, check_steps
+from .test_padding import check_alone
 from .test_reference import EXPLICIT, Forward, check_gradients
 
 #: Memory or a cache before the queries, with padding on the left; and a single query after memory or a cache.
@@ -69,18 +70,6 @@ def check_own(case: Case, scene: Scene = SCENE, *, shared: bool = False) -> None
         assert_close(forward.actual("auto"), expected, 1e-6, "inference")
 
 
-def check_refused(case: Case) -> None:
-    """Check that an encoding refuses positions that the caller gives, when they are made and when they are used."""
-    stack = SCENE.stack(case)
-    (member,) = stack.pos.members.values()
-    reason = "no positions" if member.capabilities.any_positions else member.only_columns
-    words, ids = (case.spec, reason), torch.arange(6)
-    tokens, x, where = batch_of(stack)
-    assert_refused(lambda: stack(x, replace(where, ids=ids)), *words)
-    assert_refused(lambda: stack.positions(tokens, pad=PAD, boundaries=(0, 2), ids=ids), *words)
-    assert_refused(lambda: case.encoding(replace(case.shape(), drawn=8)), *words)
-
-
 def check_limit(case: Case) -> None:
     """Check that a position beyond the limit is refused, and that the error names the flag to raise."""
     stack = SCENE.stack(case)
@@ -92,31 +81,21 @@ def check_limit(case: Case) -> None:
     assert_refused(lambda: stack(x, too_far), case.spec, str(limit + 1), LENGTH_FLAG)
 
 
-def _uses(case: Case) -> bool:
-    members = case.encoding(case.shape()).members.values()
-    return bool(case.capabilities.any_positions) and any(member.uses_positions for member in members)
+DEFAULTS = defaults(uses_own)
 
 
-DEFAULTS = defaults(_uses)
-
-
-@pytest.mark.parametrize("case", in_turn(lambda case: in_one_direction(case) and _uses(case), claims))
+@pytest.mark.parametrize("case", in_turn(lambda case: in_one_direction(case) and uses_own(case), claims))
 def test_own_positions_equal_the_reference(case: Case) -> None:
     check_own(case)
 
 
-@pytest.mark.parametrize("case", in_turn(_uses, lambda case: case in DEFAULTS and in_last_direction(case)))
+@pytest.mark.parametrize("case", in_turn(uses_own, lambda case: case in DEFAULTS and in_last_direction(case)))
 def test_shared_positions_and_a_single_query_equal_the_reference(case: Case) -> None:
     check_own(case, shared=True)
     check_own(case, SINGLE)
 
 
-@pytest.mark.parametrize("case", defaults(lambda case: not _uses(case)), ids=str)
-def test_encodings_that_cannot_use_positions_say_why(case: Case) -> None:
-    check_refused(case)
-
-
-@pytest.mark.parametrize("case", defaults(lambda case: _uses(case) and not case.capabilities.extrapolates), ids=str)
+@pytest.mark.parametrize("case", defaults(lambda case: uses_own(case) and not case.capabilities.extrapolates), ids=str)
 def test_a_position_beyond_the_table_is_refused(case: Case) -> None:
     check_limit(case)
 
@@ -154,28 +133,6 @@ def check_uniform(causal: bool) -> None:
     assert all(abs(count - expected) < 45 for count in pairs.values()), f"not uniform: {pairs}"
 
 
-def check_alone(case: Case, side: str) -> None:
-    """Check that in evaluation a sample gives the same output in a batch, alone, and at the second call."""
-    stack = stack_of(case)
-    tokens = padded(LENGTHS, 8, side)
-    together = run(stack, tokens)
-    assert_same(run(stack, tokens), together, "the second call")
-    for sample, row in zip(tokens, together, strict=True):
-        real = sample.ne(PAD)
-        assert_close(row[real], run(stack, sample[real][None])[0], EXACT, "a sample alone")
-
-
-def check_steps(case: Case) -> None:
-    """Check that decoding in steps gives the output of the whole sequence."""
-    stack = stack_of(case)
-    tokens = padded([8, 6, 8], 8, "left")
-    whole = run(stack, tokens, "explicit")
-    with torch.no_grad():
-        steps = decode(stack, tokens, [3, 1, 2, 1, 1])
-    real = tokens.ne(PAD)
-    assert_close(steps[real], whole[real], EXACT, "steps")
-
-
 def check_drawn(case: Case) -> None:
     """Check that in training the outputs are those of the reference at the positions that a seed draws."""
     stack = stack_of(case).train()
@@ -206,12 +163,12 @@ def test_all_subsets_are_equally_likely(causal: bool) -> None:
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("case", OF_KINDS, ids=str)
 def test_evaluation_depends_on_the_sample_alone(case: Case, side: str) -> None:
-    check_alone(case, side)
+    check_alone(stack_of(case), padded(LENGTHS, 8, side))
 
 
 @pytest.mark.parametrize("case", [case for case in OF_KINDS if case.causal], ids=str)
 def test_steps_at_drawn_positions_equal_the_whole(case: Case) -> None:
-    check_steps(case)
+    check_steps(stack_of(case), STEPS["in chunks"], "left", "explicit")
 
 
 def test_positions_in_evaluation_never_change() -> None:

@@ -13,11 +13,12 @@ from fairseq_posenc.encodings import names
 from fairseq_posenc.positions import Positions
 
 from .cases import Case, every, in_turn, without_options
-from .compare import assert_close, assert_refused
+from .compare import assert_all_close, assert_close, assert_refused
 from .literal import literal_all, literal_embed
-from .scene import Scene, attend_all, embedded, new_caches, normal, positions_of, scenes, use_path
+from .scene import Scene, attend_all, embedded, new_caches, normal, outcome, positions_of, scenes, use_path
 
 EXPLICIT, FUSED = 1e-9, 1e-6
+USUAL = Scene()
 
 
 class Forward:
@@ -38,9 +39,7 @@ class Forward:
         dim = self.stack.shape.dim
         self.x = embedded(self.tokens, dim).to(dtype).requires_grad_()
         generator = torch.Generator().manual_seed(scene.seed)
-        states = normal(scene.batch, self.memory_length, dim, generator=generator)
-        self.memory = states.to(dtype).requires_grad_()
-        self.direction = normal(scene.batch, scene.queries, dim, generator=generator)
+        self.memory = normal(scene.batch, self.memory_length, dim, generator=generator).to(dtype).requires_grad_()
 
     def positions(self, tokens: Tensor, cached: int = 0) -> Positions:
         return positions_of(tokens, self.stack, cached=cached, memory=self.memory_length, span=self.span)
@@ -61,32 +60,23 @@ class Forward:
         inputs = torch.cat([self.memory, inputs], 1)
         return literal_all(self.stack, inputs, self.positions(self.tokens, self.cached))
 
-    def gradients(self, output: Tensor) -> dict[str, Tensor]:
-        """Return the gradients of the inputs and of all parameters of the encoding and the projections."""
-        named = {"input": self.x, "memory": self.memory}
-        named |= {
-            name: p for name, p in self.stack.named_parameters() if "self_attn." in name or name.startswith("pos.")
-        }
-        gradients = torch.autograd.grad((output * self.direction).sum(), list(named.values()), allow_unused=True)
-        pairs = zip(named, named.values(), gradients, strict=True)
-        return {name: torch.zeros_like(of) if grad is None else grad for name, of, grad in pairs}
+    def outcome(self, output: Tensor) -> dict[str, Tensor]:
+        """Return an output and its gradients for the inputs and all parameters."""
+        return outcome(self.stack, output, input=self.x, memory=self.memory)
 
 
-def check_reference(case: Case, scene: Scene) -> None:
+def check_reference(case: Case, scene: Scene = USUAL) -> None:
     """Compare outputs and gradients of the explicit path with the reference."""
     check_gradients(Forward(case, scene), "explicit", EXPLICIT)
 
 
 def check_gradients(forward: Forward, path: str, tolerance: float) -> None:
     """Compare outputs and gradients with the reference."""
-    actual, expected = forward.actual(path), forward.literal()
-    assert_close(actual, expected, tolerance, "output")
-    right = forward.gradients(expected)
-    for name, gradient in forward.gradients(actual).items():
-        assert_close(gradient, right[name], tolerance, f"gradient of {name}")
+    actual, expected = forward.outcome(forward.actual(path)), forward.outcome(forward.literal())
+    assert_all_close(actual, expected, tolerance, path)
 
 
-def check_fused(case: Case, scene: Scene) -> None:
+def check_fused(case: Case, scene: Scene = USUAL) -> None:
     """Check that the fused path equals the reference, or is refused if it cannot be exact."""
     forward = Forward(case, scene)
     with torch.no_grad():
@@ -94,6 +84,10 @@ def check_fused(case: Case, scene: Scene) -> None:
             assert_refused(lambda: forward.actual("fused"), "fused")
         else:
             assert_close(forward.actual("fused"), forward.literal(), FUSED, "output")
+
+
+def check_fused_gradients(case: Case) -> None:
+    check_gradients(Forward(case, Scene(before=2, side="left")), "fused", FUSED)
 
 
 @pytest.mark.parametrize("case", in_turn())
@@ -112,7 +106,7 @@ def test_the_fused_path_equals_the_reference(case: Case, scene: Scene) -> None:
 @pytest.mark.parametrize("case", in_turn(lambda case: not case.hooks & UNFUSED.keys(), without_options))
 def test_the_fused_path_has_the_gradients_of_the_reference(case: Case) -> None:
     """GPUs use the fused path in training; this test runs it on a CPU."""
-    check_gradients(Forward(case, Scene(before=2, side="left")), "fused", FUSED)
+    check_fused_gradients(case)
 
 
 @pytest.mark.long

@@ -8,7 +8,7 @@ from fairseq_posenc.core.schedule import numbers
 from fairseq_posenc.encodings import build, specs
 from fairseq_posenc.encodings.building import with_defaults
 
-from .cases import Case, scheduled
+from .cases import Case, scheduled, tables
 from .compare import assert_refused
 from .scene import Scene
 from .test_gradients import check_gradients
@@ -16,15 +16,19 @@ from .test_reference import check_fused, check_reference
 
 #: The encoding is active in the first and the last of three layers. The last layer has number 3, but rank 2.
 SCHEDULE, LAYERS = "1:3", 3
-SCENE = Scene(layers=LAYERS, before=2, side="left")
 SCHEDULED = scheduled(SCHEDULE)
 WITH_SCHEDULE = {case.spec for case in SCHEDULED}
 
 
+def check_schedule(case: Case) -> None:
+    scene = Scene(layers=LAYERS, before=2, side="left")
+    check_reference(case, scene)
+    check_fused(case, scene)
+
+
 @pytest.mark.parametrize("case", SCHEDULED, ids=str)
 def test_an_encoding_equals_its_reference_in_its_layers(case: Case) -> None:
-    check_reference(case, SCENE)
-    check_fused(case, SCENE)
+    check_schedule(case)
 
 
 @pytest.mark.parametrize("case", SCHEDULED, ids=str)
@@ -40,23 +44,10 @@ def test_only_the_layers_of_the_schedule_have_tables(case: Case) -> None:
 
 # -- values of the option ------------------------------------------------------------------------------
 
-MEANINGS = [
-    (None, 3, (1, 2, 3)),
-    ("2", 3, (2,)),
-    ("4:8:12", 12, (4, 8, 12)),
-    ("12:4:8", 12, (4, 8, 12)),
-    ("1-4", 6, (1, 2, 3, 4)),
-    ("1-2:5:7-8", 8, (1, 2, 5, 7, 8)),
-    ("every-4", 12, (4, 8, 12)),
-    ("every-4", 7, (4,)),
-    ("every-4-skip", 8, (1, 2, 3, 5, 6, 7)),
-    ("every_2_skip", 3, (1, 3)),
-]
 
-
-@pytest.mark.parametrize(("text", "layers", "meaning"), MEANINGS)
-def test_the_option_names_layers(text: str | None, layers: int, meaning: tuple[int, ...]) -> None:
-    assert numbers(text, layers) == meaning
+@pytest.mark.parametrize(("text", "layers", "meaning"), [(None, 2, [1, 2]), *tables("options")["layers"]])
+def test_the_option_names_layers(text: str | None, layers: int, meaning: list[int]) -> None:
+    assert list(numbers(text, layers)) == meaning
 
 
 @pytest.mark.parametrize("name", [spec for spec in specs() if "+" not in spec and spec not in WITH_SCHEDULE])

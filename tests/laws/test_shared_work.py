@@ -9,29 +9,12 @@ import torch
 
 from fairseq_posenc.core import factors, relative, tables
 from fairseq_posenc.encodings import deberta, deberta_original, segments, t5, tupe, xl
-from fairseq_posenc.positions import Positions, _derived
+from fairseq_posenc.positions import Positions
 
 from .cases import Case
-from .scene import batch_of, drawn, new_caches, positions_of
+from .scene import batch_of, drawn, new_caches, observed, positions_of
 
 LAYERS = 3
-
-
-def calls_of(patch: pytest.MonkeyPatch, owner: Any, name: str) -> list[str]:
-    """Return a list that grows with each call of a function, method or property."""
-    calls: list[str] = []
-    original = vars(owner)[name]
-    function = original.make if isinstance(original, _derived) else original
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        calls.append(name)
-        return function(*args, **kwargs)
-
-    replaced = _derived(call) if function is not original else call
-    if isinstance(replaced, _derived):
-        replaced.__set_name__(owner, name)
-    patch.setattr(owner, name, replaced)
-    return calls
 
 
 def run_once(case: Case) -> None:
@@ -66,13 +49,13 @@ KEPT_IN_DECODING = [
 
 @pytest.mark.parametrize(("case", "owner", "name"), ONCE_A_FORWARD, ids=str)
 def test_work_is_done_once_a_forward(case: Case, owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = calls_of(monkeypatch, owner, name)
+    calls = observed(monkeypatch, owner, name)
     run_once(case)
     assert len(calls) == 1
 
 
 def test_work_that_each_layer_does_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = calls_of(monkeypatch, relative.SharedBias, "bias")
+    calls = observed(monkeypatch, relative.SharedBias, "bias")
     run_once(Case("raffel"))
     assert len(calls) == LAYERS
 
@@ -84,7 +67,7 @@ def test_what_is_made_of_parameters_is_kept_while_a_model_decodes(
     """The value is computed for lengths 1, 4, 10 and 16, which is the limit of some encodings."""
     stack = drawn(case.stack(case.shape(layers=LAYERS)))
     tokens, x, _ = batch_of(stack, [14, 9])
-    caches, calls = new_caches(stack), calls_of(monkeypatch, owner, name)
+    caches, calls = new_caches(stack), observed(monkeypatch, owner, name)
     with torch.no_grad():
         for end in range(1, 15):
             positions = positions_of(tokens[:, :end], stack, cached=end - 1)

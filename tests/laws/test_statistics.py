@@ -35,7 +35,7 @@ def literal_values(forward: Forward, index: int) -> tuple[float, float]:
     return float(seen.max()), float(entropies[:, real].mean())
 
 
-def check_statistics(case: Case, scene: Scene, path: str) -> None:
+def check_statistics(case: Case, scene: Scene = SCENES[0], path: str = "explicit") -> None:
     """Compare what is measured in each layer with the literal attention."""
     forward = Forward(case, scene if case.capabilities.memory else replace(scene, before=0))
     with measuring(forward.stack) as layers, torch.no_grad():

@@ -1,10 +1,11 @@
 """Test law 13: a use that an encoding does not declare raises an error, if possible when the model is built.
 
-Positions that do not fit the stack raise an error, too. See test_memory.py for memory and test_length.py for lengths.
+Positions that do not fit the stack raise an error, too. See test_length.py for lengths.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,17 +13,11 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_posenc.encodings import Composition, StackShape, names
-from fairseq_posenc.encodings.none import NoEncoding
-from fairseq_posenc.positions import Positions
+from fairseq_posenc.encodings import StackShape, names
 
-from .broken import declaring
-from .cases import Case, defaults, directions, in_turn, without_options
+from .cases import Case, claims, defaults, directions, in_turn, uses_own, without_options
 from .compare import assert_refused
-from .scene import BOS, EOS, Scene, batch_of, padded
-
-#: An encoding that works in encoders, but declares nothing else.
-NOTHING = declaring(NoEncoding, causal=False, memory=False, documents=False, any_positions=False, extrapolates=False)
+from .scene import Scene, batch_of, positions_of
 
 
 def check_built_direction(case: Case) -> None:
@@ -48,52 +43,52 @@ def check_contradiction(case: Case, name: str) -> None:
     assert_refused(lambda: stack(x, changed), name)
 
 
-#: For each capability that positions can need, a change of positions of 6 tokens that needs it.
-NEEDS: dict[str, dict[str, Any]] = {
-    "memory": {"query_length": 4, "memory": 2},
-    "documents": {"documents": torch.tensor([[0, 0, 0, 1, 1, 1]])},
-    "any_positions": {"ids": torch.arange(6)},
+#: For each capability that positions can need, a change of positions of 6 tokens that needs it, and words of the error.
+NEEDS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "memory": ({"query_length": 4, "memory": 2}, ["does not allow segment memory"]),
+    "documents": ({"documents": torch.tensor([[0, 0, 0, 1, 1, 1]])}, ["documents that share a sequence, because"]),
+    "any_positions": ({"ids": torch.arange(6)}, ["positions of your own", "because"]),
 }
+#: Where such positions are refused: by the function that makes them, by a stack, and by a layer outside of a stack.
+PLACES = ["made", "a stack", "a layer"]
 
 
-def check_own_layers(case: Case, capability: str) -> None:
-    """Check that without a `Stack`, positions that need an undeclared capability are neither made nor used."""
-    stack = Scene().stack(case)
-    made = {name: value for name, value in NEEDS[capability].items() if name != "query_length"}
-    assert_refused(lambda: own_positions(stack.pos, padded([6], 6)[:, : 6 - made.get("memory", 0)], **made), case.spec)
-    positions = own_positions(stack.pos, padded([6], 6))
-    tensors, x = stack.pos.per_layer(positions)[0], torch.zeros(1, 6, stack.shape.dim, dtype=torch.float64)
-    changed = replace(positions, **NEEDS[capability])
-    x, memory = x[:, changed.memory :], x[:, : changed.memory] if changed.memory else None
-    assert_refused(lambda: stack.layers[0].self_attn(x, changed, tensors, memory=memory), case.spec)
+def needed(case: Case) -> list[str]:
+    """Return the needs that an encoding does not declare. One without positions cannot use those of the caller."""
+    return [
+        need
+        for need in NEEDS
+        if not getattr(case.capabilities, need) or (need == "any_positions" and not uses_own(case))
+    ]
 
 
-def check_own_length(case: Case) -> None:
-    """Check that without a `Stack`, no positions beyond the limit of an encoding are made."""
-    encoding = case.encoding(case.shape())
-    assert encoding.limit is not None
-    tokens = padded([encoding.limit + 1], encoding.limit + 1)
-    assert_refused(lambda: own_positions(encoding, tokens), case.spec, str(encoding.limit))
+def check_undeclared(case: Case, need: str, place: str) -> None:
+    """Check that positions which need an undeclared capability are refused."""
+    stack, (change, words) = Scene().stack(case), NEEDS[need]
+    tokens, x, positions = batch_of(stack, [6])
+    tensors, changed = stack.pos.per_layer(positions)[0], replace(positions, **change)
+    given = {name: value for name, value in change.items() if name != "query_length"}
+    states, x = x[:, : changed.memory], x[:, changed.memory :]
+    layer, memory = stack.layers[0].self_attn, states if changed.memory else None
+    calls: dict[str, Callable[[], Any]] = {
+        "made": lambda: positions_of(tokens[:, changed.memory :], stack, **given),
+        "a stack": lambda: stack(x, changed, memory=memory if memory is None else [memory] * len(stack.layers)),
+        "a layer": lambda: layer(x, changed, tensors, memory=memory),
+    }
+    assert_refused(calls[place], case.spec, *words)
 
 
-def own_positions(encoding: Composition, tokens: torch.Tensor, **given: Any) -> Positions:
-    """Make positions with an encoding, as layers of one's own do."""
-    segments = torch.zeros(1, tokens.shape[1] + given.get("memory", 0), dtype=torch.long)
-    read = segments if encoding.needs_segments else None
-    return encoding.positions(tokens, pad=None, boundaries=(BOS, EOS), segments=read, **given)
+@pytest.mark.parametrize("case", in_turn(needed, claims))
+def test_what_is_not_declared_is_refused(case: Case) -> None:
+    for need, place in itertools.product(needed(case), PLACES):
+        check_undeclared(case, need, place)
 
 
-UNDECLARED = [(case, name) for case in defaults() for name in NEEDS if not getattr(case.capabilities, name)]
-
-
-@pytest.mark.parametrize(("case", "capability"), UNDECLARED, ids=str)
-def test_layers_of_ones_own_cannot_use_what_is_not_declared(case: Case, capability: str) -> None:
-    check_own_layers(case, capability)
-
-
-@pytest.mark.parametrize("case", defaults(lambda case: case.encoding(case.shape()).limit is not None), ids=str)
-def test_layers_of_ones_own_cannot_exceed_the_limit(case: Case) -> None:
-    check_own_length(case)
+@pytest.mark.parametrize("case", defaults(lambda case: not uses_own(case)), ids=str)
+def test_positions_that_are_drawn_are_refused_where_none_can_be_given(case: Case) -> None:
+    (member,) = case.encoding(case.shape()).members.values()
+    reason = "no positions" if member.capabilities.any_positions else member.only_columns
+    assert_refused(lambda: case.encoding(replace(case.shape(), drawn=8)), case.spec, reason)
 
 
 @pytest.mark.parametrize("name", names())

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from fairseq_posenc.attention import formula, graphs, windows
 from fairseq_posenc.encodings import build
@@ -20,7 +18,7 @@ from fairseq_posenc.positions import Positions
 
 from .cases import Case, defaults, first_of_kind
 from .compare import assert_close, assert_refused
-from .scene import Scene, attend_all, batch_of, new_caches, positions_of, use_path
+from .scene import Scene, attend_all, batch_of, new_caches, observed, positions_of, use_path
 from .test_compiled import check_exported
 from .test_compositions import listed
 from .test_graphs import MOST, check_graphs
@@ -74,28 +72,14 @@ def test_documents_and_own_positions_are_the_same_in_blocks(case: Case, monkeypa
 # -- what a window costs -----------------------------------------------------------------------------------------------
 
 
-def observed_logits(patch: pytest.MonkeyPatch) -> list[torch.Size]:
-    """Return a list that gets the shape of all logits that the explicit path computes."""
-    shapes: list[torch.Size] = []
-    original = formula.logits
-
-    def observing(*args: Any) -> Tensor:
-        result = original(*args)
-        shapes.append(result.shape)
-        return result
-
-    patch.setattr(formula, "logits", observing)
-    return shapes
-
-
 def logits_computed(case: Case, length: int) -> int:
     """Return how many logits a head of one layer computes for a sequence."""
     stack = case.stack(case.shape(layers=1, max_length=length)).eval()
     use_path(stack, "explicit")
     with torch.no_grad(), pytest.MonkeyPatch.context() as patch:
-        shapes = observed_logits(patch)
+        logits = observed(patch, formula, "logits")
         attend_all(stack, *batch_of(stack, [length])[1:])
-    return sum(shape[-1] * shape[-2] for shape in shapes)
+    return sum(x.shape[-1] * x.shape[-2] for x in logits)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -115,9 +99,9 @@ def test_a_decoding_step_reads_the_window_of_the_cache(monkeypatch: pytest.Monke
     caches = new_caches(stack)
     with torch.no_grad():
         attend_all(stack, x[:, :19], positions_of(tokens[:, :19], stack), caches=caches)
-        shapes = observed_logits(monkeypatch)
+        logits = observed(monkeypatch, formula, "logits")
         attend_all(stack, x[:, 19:], positions_of(tokens, stack, cached=19), caches=caches)
-    assert [shape[-1] for shape in shapes] == [3]
+    assert [x.shape[-1] for x in logits] == [3]
 
 
 def test_blocks_need_few_graphs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ def close(actual: Tensor, expected: Tensor) -> None:
 
 def cases(corpus: Any, names: Iterable[str]) -> list[Any]:
     """Return flags and models for `exported`: one for each set of hooks of these encodings, and those of flags.toml."""
-    encodings = [pytest.param(f"--pos-enc {p.id}", "TINY", marks=p.marks) for p in in_turn((n, None) for n in names)]
+    encodings = [pytest.param(f"--pos-enc {p.id}", "TINY", marks=p.marks) for p in in_turn(names)]
     others = FLAGS[corpus.__name__.rpartition(".")[2]]
     return encodings + [(flags, model) for model, lines in others.items() for flags in lines]
 

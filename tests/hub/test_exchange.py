@@ -148,7 +148,7 @@ def test_fairseq_gets_the_same_model(
 # -- another encoding ---------------------------------------------------------------------------------------
 
 
-ENCODERS = [name for name in names() if serves(name, None, causal=False)]
+ENCODERS = [name for name in names() if serves(name, causal=False)]
 
 
 @pytest.fixture(scope="module")

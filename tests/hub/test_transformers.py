@@ -19,7 +19,7 @@ pytest.importorskip("transformers")
 
 import transformers
 from integration import lm, support
-from integration.test_lm import DECODERS
+from integration.cases import DECODERS
 from support_exchange import cases, close, exported, in_transformers
 
 import fairseq_posenc
@@ -58,7 +58,7 @@ def ours(model: Any, ids: Tensor, **more: Any) -> Tensor:
     return getattr(output, "logits", output).log_softmax(-1)
 
 
-@pytest.mark.parametrize(("flags", "model"), cases(lm, [name for name, _ in DECODERS]))
+@pytest.mark.parametrize(("flags", "model"), cases(lm, DECODERS))
 def test_a_language_model_computes_the_same_in_transformers(flags: str, model: str, data: Path, tmp_path: Path) -> None:
     """Compare whole texts, padding on the left, and steps with a cache whose samples change places halfway."""
     source, folder = exported(lm, data, tmp_path, *flags.split(), model=model)

@@ -1,9 +1,8 @@
-"""Provide the corpora, a trained checkpoint and a model for each encoding, once per worker."""
+"""Provide the corpora and a trained checkpoint, once per worker."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import torch
 pytest.importorskip("fairseq")
 
 from . import lm, masked_lm, support
-from .cases import position_flags
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +23,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a binarised corpus of documents, for masked language models."""
-    return masked_lm.write_corpus(tmp_path_factory.mktemp("text") / "data-bin")
+    return masked_lm.write_corpus(tmp_path_factory.mktemp("text") / "data-bin", seed=4)
 
 
 @pytest.fixture(scope="session")
@@ -48,21 +46,8 @@ def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def models(data: Path) -> Callable[..., tuple[Any, Any]]:
-    """Return a function that gives the model of an encoding, moved from its initial values, and its task."""
-
-    @functools.cache
-    def model_of(name: str, args: str | None = None) -> tuple[Any, Any]:
-        model, task = support.built(data, *position_flags(name, args))
-        return support.move(model), task
-
-    return model_of
-
-
 @pytest.fixture(autouse=True)
 def _leave_no_trace() -> Iterator[Any]:
     """Restore the random states, because fairseq's trainer seeds the global generators."""
-    state = torch.get_rng_state()
-    yield
-    torch.set_rng_state(state)
+    with torch.random.fork_rng(devices=[]):
+        yield

@@ -46,8 +46,6 @@ def write_corpus(folder: Path, words: int = WORDS) -> Path:
     return folder
 
 
-def batches(task: Any, split: str = "valid", *, size: int = STREAMS, **more: Any) -> list[dict[str, Any]]:
+def batches(task: Any, split: str = "valid", *, size: int = STREAMS) -> list[dict[str, Any]]:
     """Return the batches of a split in order."""
-    task.load_dataset(split)
-    iterator = task.get_batch_iterator(task.dataset(split), max_sentences=size, **more)
-    return list(iterator.next_epoch_itr(shuffle=False))
+    return support.batches(task, split, size=size, longest=None)

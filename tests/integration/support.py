@@ -13,8 +13,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -28,12 +29,14 @@ from fairseq import checkpoint_utils, options, tasks, utils
 from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import make_builder
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.distributed import utils as distributed
+from fairseq.logging import metrics
 from fairseq.trainer import Trainer
 from hydra import compose
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf, ValueNode
-from torch import Tensor, nn
+from torch import nn
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from fairseq_posenc.compat.batches import stop_reading
@@ -48,9 +51,15 @@ SIZES = {"train": 240, "valid": 11, "test": 13}  # not multiples of 8, because f
 TINY = """--arch posenc_transformer_tiny --encoder-embed-dim 16 --encoder-ffn-embed-dim 16 --max-source-positions 24
     --max-target-positions 24 --dropout 0""".split()
 STOCK = [word.replace("posenc_transformer_tiny", "transformer_tiny") for word in TINY]
-TASK = "--task translation -s en -t de".split()
+TASK = STOCK_TASK = "--task translation -s en -t de".split()
 RECIPE = """--optimizer adam --lr 0.01 --max-tokens 120 --seed 3 --cpu --log-format none --num-workers 0
     --data-buffer-size 0 --required-batch-size-multiple 1""".split()
+
+
+def table(file: str, name: str) -> dict[str, Any]:
+    """Return a table of a .toml file of this folder, whose rows are the cases of a test."""
+    tables: dict[str, Any] = tomllib.loads((Path(__file__).parent / file).read_text("utf-8"))
+    return tables[name]
 
 
 def write_corpus(folder: Path) -> Path:
@@ -148,17 +157,20 @@ def command_line(
     return [str(word) for word in words]
 
 
-@dataclass
-class Run:
-    """Describe a finished training."""
+class Run(Trainer):
+    """Train as fairseq does, and record the loss of every update."""
 
-    cfg: Any
-    trainer: Trainer
-    losses: list[float]
+    last: Run
 
-    @property
-    def model(self) -> Any:
-        return self.trainer.get_model()
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.losses: list[float] = []
+        Run.last = self
+
+    def _reduce_and_log_stats(self, logging_outputs: Any, sample_size: Any, grad_norm: Any = None) -> Any:
+        if grad_norm is not None:
+            self.losses.append(float(sum(output["loss"] for output in logging_outputs) / sample_size))
+        return super()._reduce_and_log_stats(logging_outputs, sample_size, grad_norm)
 
 
 def train(data: Path, *arguments: Any, **parts: Sequence[Any]) -> Run:
@@ -173,13 +185,13 @@ def trained(words: Sequence[str], start: Callable[..., Any] = lambda cfg, main: 
     """
     # fairseq would compare with the best score of an earlier training in this process, and write no checkpoint_best.pt.
     vars(checkpoint_utils.save_checkpoint).pop("best", None)
-    with tempfile.TemporaryDirectory() as folder, mock.patch.object(fairseq_cli.train, "Trainer", Recorder):
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(fairseq_cli.train, "Trainer", Run):
         cfg = parse(["--save-dir", folder, *words])  # a later --save-dir takes its place
         try:
             start(cfg, fairseq_cli.train.main)
         finally:
             end_reading()
-    return Run(cfg, Recorder.last, Recorder.last.losses)
+    return Run.last
 
 
 def end_reading() -> None:
@@ -194,22 +206,6 @@ def end_reading() -> None:
                 item._shutdown_workers()
 
 
-class Recorder(Trainer):
-    """Record the loss of every update."""
-
-    last: Recorder
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.losses: list[float] = []
-        Recorder.last = self
-
-    def _reduce_and_log_stats(self, logging_outputs: Any, sample_size: Any, grad_norm: Any = None) -> Any:
-        if grad_norm is not None:
-            self.losses.append(float(sum(output["loss"] for output in logging_outputs) / sample_size))
-        return super()._reduce_and_log_stats(logging_outputs, sample_size, grad_norm)
-
-
 def built(data: Path, *arguments: Any, seed: int = 5, **parts: Sequence[Any]) -> tuple[Any, Any]:
     """Return an untrained model in evaluation mode, and its task, for the arguments of `command_line`."""
     return built_of(command_line(data, *arguments, **parts), seed)
@@ -222,22 +218,6 @@ def built_of(words: Sequence[str], seed: int) -> tuple[Any, Any]:
     task = tasks.setup_task(cfg.task)
     torch.manual_seed(seed)
     return task.build_model(cfg.model).eval(), task
-
-
-def stock_state(model: nn.Module, *sides: str) -> dict[str, Tensor]:
-    """Return the weights of a model with learned positions by the names of fairseq's own model.
-
-    fairseq's tables have further rows before the first position, which are not used.
-    """
-    state = {name: tensor for name, tensor in model.state_dict().items() if ".pos." not in name}
-    for side in sides:
-        table: Any = model.get_submodule(f"{side}.pos.learned").weight
-        state[f"{side}.embed_positions.weight"] = torch.cat([torch.zeros(PAD + 1, table.shape[1]), table.detach()])
-    return state
-
-
-def parameters(model: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def batches(
@@ -262,6 +242,43 @@ def move(model: nn.Module, seed: int = 0) -> nn.Module:
         for parameter in model.parameters():
             parameter += 0.3 * torch.randn(parameter.shape, generator=random)
     return model
+
+
+# -- several processes ------------------------------------------------------------------------------------
+
+TWO = (
+    """--ddp-backend legacy_ddp --distributed-no-spawn --distributed-world-size 2 --distributed-backend gloo""".split()
+)
+
+
+def forked(run: Callable[..., Any], *arguments: Any) -> BaseProcess:
+    """Run a function in a fork of this process, which needs no imports, and return the fork."""
+    child = multiprocessing.get_context("fork").Process(target=run, args=arguments)
+    child.start()
+    return child
+
+
+def logged() -> dict[str, float]:
+    """Return what --pos-enc-log-interval has logged last about layer 1 of the encoder and of the decoder."""
+    values = metrics.get_smoothed_values("train_inner")
+    return {name: value for name, value in values.items() if name.endswith("coder_1")}
+
+
+def two_processes(folder: Path, words: Sequence[str]) -> list[dict[str, Any]]:
+    """Run a training in two processes, and return what each of them learned and logged."""
+    folder.mkdir(exist_ok=True)
+    both = [*words, *TWO, "--distributed-init-method", f"file://{folder}/processes", "--distributed-rank"]
+
+    def train(rank: int) -> None:
+        run = trained([*both, str(rank)], distributed.call_main)
+        learned = {"losses": run.losses, "model": run.get_model().state_dict(), "logged": logged()}
+        torch.save(learned, folder / f"rank{rank}.pt")
+
+    children = [forked(train, rank) for rank in range(2)]
+    for child in children:
+        child.join()
+        assert child.exitcode == 0
+    return [torch.load(folder / f"rank{rank}.pt") for rank in range(2)]
 
 
 # -- commands ---------------------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from fairseq_posenc.attention import KeyValueCache
 
-from .cases import CASES, in_turn, serves
-from .support import WORDS
+from . import support
+from .cases import CASES, in_turn, position_flags, serves
 
 PAD, EOS, FIRST = 1, 2, 4
 DIM = 16
@@ -25,19 +25,24 @@ ALONE = 4  # number of prompts that are also searched one by one, without a batc
 TIE = 1e-6  # fairseq keeps the sums of log-probabilities in float32 (sequence_generator.py:291)
 EXCUSED = 0.02
 
-Models = Callable[..., tuple[Any, Any]]
 Hypotheses = list[tuple[list[int], float]]
 """Of one prompt, the best first: tokens with </s>, mean log-probability."""
 
 
+def built(data: Path, name: str) -> tuple[Any, Any]:
+    """Return the model of an encoding, moved from its initial values, and its task."""
+    model, task = support.built(data, *position_flags(name))
+    return support.move(model), task
+
+
 @torch.no_grad()
 def lively(model: Any) -> Any:
-    """Return a copy in float64, where ties are rare, with the same encodings and other content weights.
+    """Turn a model into float64, where ties are rare, and give it other content weights; the encodings stay.
 
     The model itself would repeat one word, whatever the earlier words are. The new weights preserve the size of their
     inputs, and the output is no longer tied, because a tied model tends to repeat a word.
     """
-    model = copy.deepcopy(model).double()
+    model = model.double()
     output = model.decoder.output_projection
     output.weight = nn.Parameter(2 * output.weight)
     random = torch.Generator().manual_seed(1)
@@ -56,7 +61,7 @@ def prompts(number: int) -> list[Tensor]:
     """Return sources of 1 to 9 words and </s>."""
     random = torch.Generator().manual_seed(number)
     lengths = torch.randint(1, 10, (number,), generator=random).tolist()
-    lines = [torch.randint(FIRST, FIRST + WORDS, (length,), generator=random) for length in lengths]
+    lines = [torch.randint(FIRST, FIRST + support.WORDS, (length,), generator=random) for length in lengths]
     return [torch.cat([line, torch.tensor([EOS])]) for line in lines]
 
 
@@ -92,9 +97,9 @@ def check_search(model: Any, task: Any) -> None:
     check_same(expected[:ALONE], [generate(model, task, [s], cached=False)[0] for s in sources[:ALONE]])
 
 
-@pytest.mark.parametrize("case", in_turn(case for case in CASES if serves(*case, causal=True)))
-def test_neither_cache_nor_batch_nor_padding_changes_a_hypothesis(models: Models, case: tuple[str, str | None]) -> None:
-    model, task = models(*case)
+@pytest.mark.parametrize("name", in_turn(name for name in CASES if serves(name, causal=True)))
+def test_neither_cache_nor_batch_nor_padding_changes_a_hypothesis(data: Path, name: str) -> None:
+    model, task = built(data, name)
     check_search(lively(model), task)
 
 
@@ -103,8 +108,8 @@ def stays(cache: KeyValueCache, order: Tensor, original: Any = KeyValueCache.reo
     original(cache, order // BEAM * BEAM + torch.arange(len(order)) % BEAM)
 
 
-def test_a_cache_that_does_not_follow_its_beams_is_caught(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, task = models("shaw")
+def test_a_cache_that_does_not_follow_its_beams_is_caught(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, task = built(data, "shaw")
     monkeypatch.setattr(KeyValueCache, "reorder", stays)
     with pytest.raises(AssertionError, match="instead of"):
         check_search(lively(model), task)
@@ -118,8 +123,8 @@ TARGETS = torch.tensor([[EOS, 5, 9, 4, 4, 8, 6, 12], [PAD, PAD, EOS, 7, 7, 5, 14
 
 
 @torch.no_grad()
-def test_left_padded_targets_are_decoded_step_by_step(models: Models) -> None:
-    model, _ = models("rope+shaw")
+def test_left_padded_targets_are_decoded_step_by_step(data: Path) -> None:
+    model, _ = built(data, "rope+shaw")
     encoded = model.encoder(SOURCES, None)
     whole = model.decoder(TARGETS, encoder_out=encoded)[0]
     state: dict[str, Any] = {}
@@ -132,9 +137,9 @@ def test_left_padded_targets_are_decoded_step_by_step(models: Models) -> None:
         model.decoder(TARGETS, encoder_out=encoded, incremental_state=state)
 
 
-def test_sources_are_copied_only_where_another_sample_takes_a_row(models: Models) -> None:
+def test_sources_are_copied_only_where_another_sample_takes_a_row(data: Path) -> None:
     """The search above shows that the copies are right."""
-    model, _ = models("none")
+    model, _ = built(data, "none")
     beams = model.encoder.reorder_encoder_out(model.encoder(SOURCES, None), torch.tensor([0, 0, 1, 1, 2, 2]))
     assert model.encoder.reorder_encoder_out(beams, torch.tensor([1, 1, 3, 2, 4, 4])) is beams
     fewer = model.encoder.reorder_encoder_out(beams, torch.tensor([2, 3, 4, 5]))

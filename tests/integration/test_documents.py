@@ -33,11 +33,6 @@ def pair(built: Callable[..., Any], within: str) -> tuple[Any, Any]:
     return support.move(limited), support.move(usual)
 
 
-def of_lm(text: Path, *words: str) -> Any:
-    task = f"--task language_modeling --tokens-per-sample {masked_lm.LENGTH}".split()
-    return lm.built(text, *words, task=task)
-
-
 def check_apart(
     limited: Callable[..., Tensor], usual: Callable[..., Tensor], lengths: list[int], *rows: Tensor
 ) -> None:
@@ -51,24 +46,21 @@ def check_apart(
 @pytest.mark.parametrize("within", PARTS)
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_a_language_model_scores_and_decodes_documents_as_alone(text: Path, encoding: str, within: str) -> None:
-    limited, usual = pair(lambda *more: of_lm(text, "--pos-enc", encoding, *more), within)
+    task = f"--task language_modeling --tokens-per-sample {masked_lm.LENGTH}".split()
+    limited, usual = pair(lambda *more: lm.built(text, "--pos-enc", encoding, *more, task=task), within)
     check_apart(lambda row: limited(row)[0], lambda row: usual(row)[0], PARTS[within][0], TEXT)
     whole, state = limited(TEXT)[0], {}  # type: ignore[var-annotated]
     for end in range(1, TEXT.shape[1] + 1):
         step = limited(TEXT[:, :end], incremental_state=state)[0]
         torch.testing.assert_close(step[:, -1], whole[:, end - 1], rtol=1e-5, atol=1e-5)
-
-
-def test_a_memory_of_unknown_documents_is_refused(text: Path) -> None:
-    model, _ = of_lm(text, "--pos-enc", "rope", "--attend-within", "line")
-    with pytest.raises(ValueError, match="--attend-within line does not work with a memory"):
-        model(torch.tensor([[EOS, 5]]), memory=SegmentMemory(4))
+    with pytest.raises(ValueError, match=f"--attend-within {within} does not work with a memory"):
+        limited(TEXT, memory=SegmentMemory(4))
 
 
 @pytest.mark.parametrize("within", PARTS)
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_a_masked_language_model_reads_documents_as_alone(text: Path, encoding: str, within: str) -> None:
-    """Masks may hide the ends of lines."""
+    """Masks may hide the ends of lines. Features are for tasks that classify pairs of sentences, joined by two </s>."""
     limited, usual = pair(lambda *more: masked_lm.built(text, "--pos-enc", encoding, *more), within)
     masked = UNMASKED.clone()
     masked[0, [3, 4, 7]] = 10
@@ -77,14 +69,8 @@ def test_a_masked_language_model_reads_documents_as_alone(text: Path, encoding: 
         return lambda row, unmasked: model(row, unmasked_tokens=unmasked)[0]
 
     check_apart(logits(limited), logits(usual), PARTS[within][1], masked, UNMASKED)
-
-
-def test_features_see_the_whole_sequence(text: Path) -> None:
-    """Tasks with heads classify pairs of sentences, in which two </s> follow each other."""
-    limited, usual = pair(lambda *more: masked_lm.built(text, "--pos-enc", "learned", *more), "line")
-    ours, theirs = (model(UNMASKED, features_only=True)[0] for model in (limited, usual))
-    assert torch.equal(ours, theirs)
-    with pytest.raises(ValueError, match="--attend-within line needs the tokens before masking"):
+    assert torch.equal(*(model(UNMASKED, features_only=True)[0] for model in (limited, usual)))
+    with pytest.raises(ValueError, match=r"(--attend-within|--pos-enc) .*needs the tokens before masking"):
         limited(UNMASKED)
 
 

@@ -1,8 +1,9 @@
-"""Test the task of language modelling with memory in fairseq's own commands."""
+"""Test language models in fairseq's own commands: the task with memory, its sums, and the adaptive softmax."""
 
 from __future__ import annotations
 
 import itertools
+import logging
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,24 @@ from unittest import mock
 import pytest
 import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from fairseq.data import Dictionary, data_utils
 from fairseq.logging import progress_bar
+from torch import nn
 
+from fairseq_posenc.attention.memory import SegmentMemory
 from fairseq_posenc.data.streams import Corpus, Segments
+from fairseq_posenc.models.adaptive import OneMatrixSoftmax
+from fairseq_posenc.tasks import lm_checks, lm_scores
 
 from . import lm, support
-from .lm import MEMORY, STREAMS
-from .test_lm import BANDS, UNTIED
+from .lm import ARCH, MEMORY, SIZES, STOCK_TASK, STREAMS
 
+PAD, EOS = 1, 2
 XL = ["--pos-enc", "xl"]
+ONE_MATRIX = "--adaptive-one-matrix --adaptive-softmax-cutoff 10,20 --no-attention-bias --init-std 0.02".split()
+#: Arguments of a model whose embedding and adaptive softmax share one matrix.
+UNTIED = [*ARCH, *(word for word in SIZES if word != "--share-decoder-input-output-embed")]
+BANDS = [*UNTIED, *ONE_MATRIX]
 
 
 # -- streams ----------------------------------------------------------------------------------------------
@@ -38,27 +48,24 @@ class Lines(list[torch.Tensor]):
 def test_every_token_is_a_target_once_behind_the_token_before_it(
     total: int, streams: int, workers: int, length: int
 ) -> None:
-    corpus = Corpus(Lines(total), "text", first=2, pad=1)
+    """Each stream goes on where its last segment ended."""
+    corpus = Corpus(Lines(total), "text", first=EOS, pad=PAD)
     segments = Segments(corpus, streams=streams, workers=workers, length=length)
+    texts: dict[tuple[int, int], list[int]] = {}  # by worker and stream
     pairs: list[tuple[int, int]] = []
     for item in range(len(segments)):
         batch = segments[item]
-        real = batch["target"].ne(1)
-        assert batch["target"].shape[0] == streams
-        assert batch["target"].shape[1] <= length
+        source, target = batch["net_input"]["src_tokens"], batch["target"]
+        real = target.ne(PAD)
+        assert target.shape[0] == streams
+        assert target.shape[1] <= length
         assert (batch["ntokens"], batch["nwords"]) == (int(real.sum()), int(real.sum()))
-        assert batch["net_input"]["src_tokens"].eq(1).equal(~real)
-        pairs += zip(batch["net_input"]["src_tokens"][real].tolist(), batch["target"][real].tolist(), strict=True)
-    text = [2, *range(4, 4 + total)]
-    assert sorted(pairs) == sorted(itertools.pairwise(text))
-
-
-def test_streams_go_on_where_they_ended() -> None:
-    segments = Segments(Corpus(Lines(50), "text", first=2, pad=1), streams=2, workers=2, length=4)
-    for worker, stream in itertools.product(range(2), range(2)):
-        rows = [segments[segment * 2 + worker]["net_input"]["src_tokens"][stream] for segment in range(segments.count)]
-        text = torch.cat(rows)
-        assert text[text.gt(2)].diff().eq(1).all()
+        assert source.eq(PAD).equal(~real)
+        pairs += zip(source[real].tolist(), target[real].tolist(), strict=True)
+        for stream, row in enumerate(target):
+            texts.setdefault((item % workers, stream), []).extend(row[row.ne(PAD)].tolist())
+    assert sorted(pairs) == sorted(itertools.pairwise([EOS, *range(4, 4 + total)]))
+    assert all(text == list(range(text[0], text[-1] + 1)) for text in texts.values())
 
 
 def test_a_corpus_shorter_than_its_streams_is_refused() -> None:
@@ -82,17 +89,9 @@ def whole(lines: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     return folder, run
 
 
-OTHER_STREAMS = {
-    "--batch-size 2": r"--batch-size is 2, but the checkpoint was written with 4.*--reset-dataloader",
-    "--tokens-per-sample 6 --mem-length 14": "--tokens-per-sample is 6, but",
-    "--mem-length 6": "--mem-length is 6, but .* 12",
-    "--same-length": "--same-length is 1, but the checkpoint was written with 0",
-}
-
-
 def test_other_streams_at_resume_are_refused(whole: tuple[Path, support.Run], lines: Path, tmp_path: Path) -> None:
     shutil.copy(next(whole[0].glob("checkpoint_2_*.pt")), tmp_path / "checkpoint_last.pt")
-    for more, message in OTHER_STREAMS.items():
+    for more, message in support.table("refused.toml", "other streams at resume").items():
         with pytest.raises(ValueError, match=message):
             lm.train(lines, *XL, *more.split(), "--max-epoch", 2, "--save-dir", tmp_path)
 
@@ -121,7 +120,7 @@ def test_the_three_commands_agree(whole: tuple[Path, support.Run], lines: Path) 
     assert valid["word_nll"] == valid["token_nll"]
     assert valid["token_ppl"] == pytest.approx(float(scores["word_ppl"]), rel=1e-5)
     assert trained == pytest.approx(valid["token_nll"], abs=1e-6)
-    assert scores["tokens"] == sum(batch["ntokens"] for batch in lm.batches(whole[1].trainer.task))
+    assert scores["tokens"] == sum(batch["ntokens"] for batch in lm.batches(whole[1].task))
 
 
 @pytest.mark.parametrize("model", [BANDS, [*UNTIED, "--adaptive-softmax-cutoff", "10,20"]], ids=["one matrix", "bands"])
@@ -131,8 +130,9 @@ def test_they_agree_on_an_adaptive_softmax(model: list[str], lines: Path, tmp_pa
     This includes the word at index 1 of each band, which fairseq's criterion takes for padding.
     """
     loss = ["--criterion", "adaptive_loss", "--ddp-backend", "legacy_ddp", "--best-checkpoint-metric", "token_nll"]
-    save = ["--max-update", 3, "--valid-subset", "valid", "--save-dir", tmp_path]
-    lm.train(lines, *XL, *loss, *save, model=model)
+    save = ["--max-update", 12, "--valid-subset", "valid", "--save-dir", tmp_path]
+    run = lm.train(lines, *XL, *loss, *save, model=model)
+    assert run.losses[-1] < run.losses[0] - 0.1
     last = tmp_path / "checkpoint_last.pt"
     trained = load_checkpoint_to_cpu(str(last))["extra_state"]["val_loss"]
     assert trained == pytest.approx(float(scored(lines, last)["token_nll"]), abs=1e-6)
@@ -170,8 +170,7 @@ def test_accumulation_reads_the_same_streams(lines: Path) -> None:
     """With a learning rate of 0, the loss of two segments is the mean of both losses."""
     still = ["--lr", 0, "--max-epoch", 1]
     single, double = (lm.train(lines, *XL, *still, "--update-freq", freq) for freq in (1, 2))
-    task = single.trainer.task
-    sizes = [batch["ntokens"] for batch in lm.batches(task, "train")]
+    sizes = [batch["ntokens"] for batch in lm.batches(single.task, "train")]
     sums = [loss * size for loss, size in zip(single.losses, sizes, strict=True)]
     pairs = [sum(sums[i : i + 2]) / sum(sizes[i : i + 2]) for i in range(0, len(sums), 2)]
     assert double.losses == pytest.approx(pairs, rel=1e-6)
@@ -180,29 +179,83 @@ def test_accumulation_reads_the_same_streams(lines: Path) -> None:
 # -- what is refused --------------------------------------------------------------------------------------
 
 
-BREAKING: list[tuple[dict[str, Any], str]] = [
-    ({"max_tokens": 100}, "--max-tokens"),
-    ({"max_sentences": None}, "--batch-size"),
-    ({"skip_remainder_batch": True}, "--skip-remainder-batch"),
-    ({"grouped_shuffling": True}, "--grouped-shuffling"),
-    ({"max_positions": 19}, "defined up to 19"),
-]
-
-
 def test_what_would_break_the_streams_is_refused(lines: Path) -> None:
     _, task = lm.built(lines, *XL)
     task.load_dataset("valid")
-    for flags, message in BREAKING:
-        with pytest.raises(ValueError, match=message):
-            task.get_batch_iterator(task.dataset("valid"), **{"max_sentences": 2, **flags})
+    for row in support.table("refused.toml", "streams that break"):
+        with pytest.raises(ValueError, match=row.pop("message")):
+            task.get_batch_iterator(task.dataset("valid"), **row)
 
 
-def test_segments_out_of_order_are_refused(lines: Path) -> None:
-    model, task = lm.built(lines, *XL)
-    criterion = task.build_criterion(support.parse(lm.command_line(lines, *XL)).criterion)
-    first, second, third, *_ = lm.batches(task)
-    task.valid_step(first, model, criterion)
-    with pytest.raises(ValueError, match="segment 2 of the streams came after segment 0"):
-        task.valid_step(third, model, criterion)
-    once = task.valid_step(second, model, criterion)[0]
-    assert task.valid_step(second, model, criterion)[0] == once  # fairseq repeats a step that failed
+# -- sums of long texts, and of words that consist of pieces ----------------------------------------------
+
+
+def test_how_pieces_mark_words_is_remembered(tmp_path: Path) -> None:
+    """All three commands count the same words, and refuse other marks. Each </s> counts as a word, as in papers."""
+    data = lm.write_corpus(tmp_path / "data-bin")
+    lines = (data / "dict.txt").read_text().splitlines()
+    pieces = [line.replace(" ", "@@ ", 1) if i % 3 == 0 else line for i, line in enumerate(lines)]
+    (data / "dict.txt").write_text("\n".join(pieces) + "\n")
+    save = ["--max-update", 2, "--subwords", "fastbpe", "--save-dir", tmp_path / "saved"]
+    lm.train(data, *XL, *save)
+    last = tmp_path / "saved" / "checkpoint_last.pt"
+    valid, scores = validated(data, last), scored(data, last)
+    tokens = torch.cat(list(data_utils.load_indexed_dataset(str(data / "valid"), None))).long()
+    goes_on = torch.tensor([symbol.endswith("@@") for symbol in Dictionary.load(str(data / "dict.txt")).symbols])
+    assert scores["tokens"] - scores["words"] == int((goes_on[tokens[:-1]] & tokens[1:].ne(EOS)).sum()) > 0
+    assert valid["word_nll"] == pytest.approx(scores["word_nll"], abs=1e-6)
+    assert valid["token_nll"] == pytest.approx(scores["token_nll"], abs=1e-6)
+    with pytest.raises(ValueError, match="--subwords wordpiece: the dictionary"):
+        scored(data, last, "--subwords", "wordpiece")
+
+
+def test_pieces_counted_as_words_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    forms = {"sentencepiece": "\u2581{}", "wordpiece": "##{}", "gpt2": "\u0120{}", "fastbpe": "{}@@"}
+    for name, form in {"": "w{}", **forms}.items():
+        dictionary = Dictionary()
+        for number in range(40):
+            dictionary.add_symbol(form.format(number) if number % 2 or not name else str(number))
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, logger="fairseq_posenc.tasks.lm_checks"):
+            lm_checks.warn_of_pieces(dictionary)
+        assert [f"--subwords {name}" in message for message in caplog.messages] == [True] * bool(name)
+
+
+def test_a_long_text_is_summed_exactly() -> None:
+    """fairseq-eval-lm sums in float32, which is off by 4e-6 for a quarter of a million tokens."""
+    source, batch = lm_scores.Remembering([], SegmentMemory(0)), torch.full((1000,), -7.1)
+    for _ in range(300):
+        source.score(batch)
+    assert source.nats == pytest.approx(300 * -float(batch.double().sum()), rel=1e-12)
+
+
+def test_tokens_that_were_not_scored_are_told_of() -> None:
+    source = lm_scores.Remembering([{"segment": 0, "ntokens": 3, "nwords": 3, "net_input": {}}], SegmentMemory(0))
+    iterator = type("Progress", (), {"iterable": source})()
+    with pytest.raises(RuntimeError, match="3 tokens were read, but 0 were scored"):
+        lm_scores._logging_both(lambda batch_iterator: [*source] and {"loss": 1.0}, batch_iterator=iterator)
+
+
+# -- the softmax in bands ---------------------------------------------------------------------------------
+
+
+def test_probabilities_are_those_of_the_definition() -> None:
+    torch.manual_seed(0)
+    module = OneMatrixSoftmax(nn.Parameter(torch.randn(30, 8)), [10, 20], dropout=0, pad=PAD).double()
+    nn.init.normal_(module.bias)
+    nn.init.normal_(module.band_bias)
+    x = torch.randn(2, 3, 8, dtype=torch.float64)
+    words = x @ module.weight.T + module.bias
+    first = torch.cat([words[..., :10], x @ module.band_weight.T + module.band_bias], -1).softmax(-1)
+    tails = [words[..., a:b].softmax(-1) * first[..., 10 + i, None] for i, (a, b) in enumerate([(10, 20), (20, 30)])]
+    torch.testing.assert_close(module.get_log_prob(x, None).exp(), torch.cat([first[..., :10], *tails], -1))
+
+
+def test_a_model_of_one_matrix_starts_as_it_was_asked_to(lines: Path) -> None:
+    model, _ = lm.built(lines, "--decoder-embed-dim", 64, model=BANDS, task=STOCK_TASK)
+    assert model.decoder.embed_tokens.weight is model.decoder.adaptive_softmax.weight
+    assert not model.decoder.embed_tokens.weight[PAD].any()
+    assert not [name for name, _ in model.named_parameters() if "_proj.bias" in name]
+    for name, weight in model.named_parameters():
+        if weight.dim() == 2 and "band" not in name:
+            assert weight.std().item() == pytest.approx(0.02, rel=0.25), name

@@ -56,66 +56,48 @@ def test_without_them_sentences_are_not_guessed(text: Path) -> None:
         model(**masked_lm.batches(task)[0]["net_input"])
 
 
-def test_cls_is_the_first_token(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, task = masked_lm.built(text, "--pos-enc", "m4", "--pos-enc-args", "reset=vector")
-    seen = seen_by(model, monkeypatch)
-    model(**masked_lm.batches(task)[0]["net_input"])
-    assert not seen[0].cls_column.any()
-
-
-def test_a_packed_sample_is_one_segment(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_packed_sample_is_one_segment_and_begins_with_cls(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sample contains several documents, and therefore two </s> in a row."""
-    model, task = masked_lm.built(text, "--pos-enc", "learned+segments")
+    model, task = masked_lm.built(text, "--pos-enc", "m4[reset=vector]+segments")
     seen, doubled = seen_by(model, monkeypatch), 0
     for batch in masked_lm.batches(task, "train"):
         model(**batch["net_input"])
         assert not seen[-1].segments.any()
+        assert not seen[-1].cls_column.any()
         doubled += int(pair_segments(batch["net_input"]["unmasked_tokens"], EOS, PAD).sum())
     assert doubled
 
 
-def test_segments_of_pairs() -> None:
+def test_segments_are_those_of_the_pair_unless_they_are_given(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Test RoBERTa's <s> a </s></s> b </s>, a single sentence, padding, and BERT's <s> a </s> b </s>."""
-    tokens = torch.tensor([[0, 5, 2, 2, 6, 7, 2], [0, 5, 6, 2, 1, 1, 1], [0, 5, 2, 2, 6, 2, 1], [0, 5, 6, 2, 7, 8, 2]])
-    expected = [[0, 0, 0, 1, 1, 1, 1], [0] * 7, [0, 0, 0, 1, 1, 1, 0], [0, 0, 0, 0, 1, 1, 1]]
-    assert pair_segments(tokens, EOS, PAD).tolist() == expected
-
-
-def test_classifying_pairs_gives_their_segments_and_given_segments_are_taken(
-    text: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     model, _ = masked_lm.built(text, "--pos-enc", "learned+segments")
     model.register_classification_head("pairs", num_classes=3)
-    seen, tokens = seen_by(model, monkeypatch), torch.tensor([[0, 5, 2, 2, 6, 7, 2]])
+    seen = seen_by(model, monkeypatch)
+    tokens = torch.tensor([[0, 5, 2, 2, 6, 7, 2], [0, 5, 6, 2, 1, 1, 1], [0, 5, 2, 2, 6, 2, 1], [0, 5, 6, 2, 7, 8, 2]])
+    expected = [[0, 0, 0, 1, 1, 1, 1], [0] * 7, [0, 0, 0, 1, 1, 1, 0], [0, 0, 0, 0, 1, 1, 1]]
     logits, _ = model(tokens, classification_head_name="pairs")
-    assert logits.shape == (1, 3)
-    assert seen[0].segments.tolist() == [[0, 0, 0, 1, 1, 1, 1]]
+    assert logits.shape == (4, 3)
+    assert seen[0].segments.tolist() == expected
     segments = torch.tensor([[0, 1, 1, 0, 0, 0, 0]])
-    model(tokens, segments=segments)
+    model(tokens[:1], segments=segments)
     assert seen[1].segments is segments
 
 
 # -- masks ------------------------------------------------------------------------------------------------
 
 
-def test_whole_words_are_masked_together(text: Path) -> None:
+def test_whole_words_are_replaced_together_and_never_by_the_mask(text: Path) -> None:
     """tests/data/test_words.py tests how many words are masked, and how."""
-    _, task = masked_lm.built(text, "--mask-whole-words", "--subwords", "sentencepiece", "--mask-prob", "0.4")
+    random = ["--mask-prob", "0.4", "--random-token-prob", "1", "--leave-unmasked-prob", "0"]
+    _, task = masked_lm.built(text, "--mask-whole-words", "--subwords", "sentencepiece", *random)
     several = 0
     for batch in masked_lm.batches(task, "train"):
         tokens, predicted = batch["net_input"]["unmasked_tokens"], batch["target"].ne(PAD)
         goes_on = (tokens[:, 1:] >= FIRST_INNER) & (tokens[:, :-1] > 3)
         assert predicted[:, 1:][goes_on].equal(predicted[:, :-1][goes_on])
+        assert not batch["net_input"]["src_tokens"].eq(task.mask_idx).any()
         several += int(predicted[:, 1:][goes_on].sum())
     assert several > 20
-
-
-def test_no_random_piece_is_the_mask(text: Path) -> None:
-    random = ["--random-token-prob", 1, "--leave-unmasked-prob", 0]
-    _, task = masked_lm.built(text, "--mask-whole-words", "--subwords", "sentencepiece", *random)
-    assert not any(
-        batch["net_input"]["src_tokens"].eq(task.mask_idx).any() for batch in masked_lm.batches(task, "train")
-    )
 
 
 def test_a_dictionary_of_another_tokenizer_is_refused(text: Path) -> None:

@@ -15,7 +15,6 @@ import torch
 from fairseq_posenc.compat import CheckpointError, safe_load
 
 from . import masked_lm, support
-from .test_refused import TABLE
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +33,7 @@ def go_on(folder: Path, *more: Any, data: str | Path = "data-bin", save: str = "
     return masked_lm.train(folder / data, *start, "--max-update", 1, "--pos-enc", "learned+rope", *more, **parts)
 
 
-@pytest.mark.parametrize(("flags", "message"), TABLE["a checkpoint of another model"].items())
+@pytest.mark.parametrize(("flags", "message"), support.table("refused.toml", "a checkpoint of another model").items())
 def test_another_model_is_named(folder: Path, flags: str, message: str) -> None:
     """One line names the file, the flag with both values, and a weight. fairseq itself accepts other heads."""
     with pytest.raises(CheckpointError, match=message) as caught:
@@ -50,46 +49,38 @@ def test_stock_roberta_goes_through_import(folder: Path) -> None:
         go_on(folder, save="roberta")
 
 
-#: An encoder.json in GPT-2's form, and a dictionary that lists its ids in another order.
+#: An encoder.json in GPT-2's form.
 ENCODER = {piece: 100 - i for i, piece in enumerate(masked_lm.PIECES)}
 NUMBERS = [str(ENCODER[piece]) for piece in masked_lm.PIECES]
-PIECES, OTHER, MORE = masked_lm.PIECES, masked_lm.PIECES[::-1], [*masked_lm.PIECES, "more"]
+DICTIONARIES = {
+    "pieces": masked_lm.PIECES,
+    "other order": masked_lm.PIECES[::-1],
+    "one more": [*masked_lm.PIECES, "more"],
+    "numbers": NUMBERS,
+    "numbers in other order": NUMBERS[::-1],
+    "one more number": [*NUMBERS, "7"],
+}
 
 
-def write_dictionary(folder: Path, symbols: list[str]) -> None:
-    (folder / "dict.txt").write_text("".join(f"{symbol} 1\n" for symbol in symbols), "utf-8")
+def write_dictionary(folder: Path, name: str) -> None:
+    (folder / "dict.txt").write_text("".join(f"{symbol} 1\n" for symbol in DICTIONARIES[name]), "utf-8")
 
 
-@pytest.mark.parametrize(
-    "case",  # the dictionary of the data, that of the checkpoint, the folder of encoder.json, and the refusal
-    [
-        (OTHER, None, None, r"'\u2581w0' as id 4, but the data's dictionary has 'p5'\. Binarise the data"),
-        (MORE, None, None, "has 18 symbols .*, but the data's dictionary has 19"),
-        (PIECES, OTHER, None, r"dict\.txt. The checkpoint's dictionary has 'p5' as id 4"),
-        (NUMBERS, None, "corpus/shard", None),
-        (NUMBERS, None, "corpus", None),
-        (NUMBERS[::-1], None, "corpus", "'\u2581w0' as id 4, but the data's dictionary has 'p5'"),
-        (NUMBERS[::-1], None, "flag", "'\u2581w0' as id 4, but the data's dictionary has 'p5'"),
-        (PIECES, NUMBERS, "checkpoint", None),
-        (PIECES, NUMBERS[::-1], "checkpoint", "'p5' as id 4, but the data's dictionary has '\u2581w0'"),
-        (NUMBERS, None, None, None),
-        ([*NUMBERS, "7"], None, None, "has 18 symbols .*, but the data's dictionary has 19"),
-    ],
-)
+@pytest.mark.parametrize("case", support.table("misfits.toml", "dictionaries"), ids=lambda case: case["data"])
 def test_dictionaries_are_compared(case: Any, folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The dictionary of the checkpoint is the one beside it, as after import-hf, or that of its training data.
 
     The dictionary of a Hugging Face model has pieces; data for fairseq's RoBERTa have the numbers that stand for them
     in GPT-2's encoder.json, which lies beside the dictionary, one folder above it or where a flag says.
     """
-    ours, theirs, encoder, message = case
+    encoder = case.get("encoder")
     data = Path(shutil.copytree(folder / "data-bin", tmp_path / "corpus" / "shard"))
-    write_dictionary(data, ours)
+    write_dictionary(data, case["data"])
     flags: list[Any] = []
-    if theirs:
+    if "checkpoint" in case:
         (tmp_path / "checkpoint").mkdir()
         shutil.copy(folder / "save" / "checkpoint_last.pt", tmp_path / "checkpoint")
-        write_dictionary(tmp_path / "checkpoint", theirs)
+        write_dictionary(tmp_path / "checkpoint", case["checkpoint"])
         flags = ["--finetune-from-model", tmp_path / "checkpoint" / "checkpoint_last.pt"]
     if encoder:
         (tmp_path / encoder / "tokenizer").mkdir(parents=True)
@@ -97,11 +88,11 @@ def test_dictionaries_are_compared(case: Any, folder: Path, tmp_path: Path, capl
     if encoder == "flag":
         flags = ["--mask-whole-words", "--subwords", "gpt2", "--gpt2-encoder-json"]
         flags.append(tmp_path / "flag" / "tokenizer" / "encoder.json")
-    refused = pytest.raises(CheckpointError, match=message) if message else contextlib.nullcontext()
+    refused = pytest.raises(CheckpointError, match=case["refused"]) if "refused" in case else contextlib.nullcontext()
     with caplog.at_level(logging.WARNING), refused:
         go_on(folder, *flags, data=data)
     told = "put GPT-2's encoder.json into a folder tokenizer/" in caplog.text
-    assert told == (ours[0].isdecimal() and encoder is None)
+    assert told == ("number" in case["data"] and encoder is None)
 
 
 def test_where_its_dictionary_is_gone_the_size_tells(folder: Path, tmp_path: Path) -> None:
@@ -109,19 +100,12 @@ def test_where_its_dictionary_is_gone_the_size_tells(folder: Path, tmp_path: Pat
     state["cfg"]["task"]["data"] = str(tmp_path / "gone")
     torch.save(state, tmp_path / "moved.pt")
     shutil.copytree(folder / "data-bin", tmp_path / "data-bin")
-    write_dictionary(tmp_path / "data-bin", MORE)
+    write_dictionary(tmp_path / "data-bin", "one more")
     with pytest.raises(CheckpointError, match=r"dictionaries have different sizes. Binarise .* checkpoint's dict\.txt"):
         go_on(folder, "--finetune-from-model", tmp_path / "moved.pt", data=tmp_path / "data-bin")
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ("", ""),
-        ("--layer-norm-eps 1e-3", "--layer-norm-eps is 1e-05 in the checkpoint, 0.001 here"),
-        ("--pos-enc learned", "--pos-enc is learned+rope in the checkpoint, learned here"),
-    ],
-)
+@pytest.mark.parametrize(("flags", "message"), support.table("misfits.toml", "told").items())
 def test_what_fits_is_loaded_and_other_settings_are_told(
     folder: Path, flags: str, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -69,17 +69,11 @@ def test_no_function_runs_a_pickle(
         with pytest.raises(UnsafeCheckpointError, match=r"evil\.pt: the file is refused"):
             load(path)
     assert not mark.exists()
-
-
-def test_the_pickles_work_where_nothing_looks(trained: Path, tmp_path: Path, mark: Path) -> None:
-    for form in PICKLES:
-        path = attack(form, trained, tmp_path / "evil.pt", mark)
-        with contextlib.suppress(Exception):  # the plain pickle is no file of torch
-            torch.load(path, weights_only=False)
-        if form == "pickle":
-            pickle.loads(path.read_bytes())
-        assert mark.exists()
-        mark.unlink()
+    with contextlib.suppress(Exception):  # the plain pickle is no file of torch
+        torch.load(path, weights_only=False)
+    if form == "pickle":
+        pickle.loads(path.read_bytes())
+    assert mark.exists(), "the file does not run code where nothing looks"
 
 
 def test_an_object_that_is_not_listed_is_named(tmp_path: Path) -> None:
@@ -120,18 +114,14 @@ RUNNING |= {"pickle.Unpickler", "yaml.unsafe_load", "torch.hub.load", "eval", "e
 def test_every_command_and_recipe_loads_files_by_these_functions() -> None:
     """No other module unpickles or evaluates text, so what the commands above show holds for all."""
     calls = set()
-    for path in (
-        path for name in ("fairseq_posenc", "recipes", "data-bin-scripts") for path in (ROOT / name).rglob("*.py")
-    ):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call):
-                names = {ast.unparse(node.func)}
-            elif isinstance(node, ast.ImportFrom):  # the function by another name
-                names = {f"{node.module}.{one.name}" for one in node.names}
-            else:
-                continue
-            if names & RUNNING:
-                calls.add(f"{path.name}: {ast.unparse(node)}")
+    for folder in ("fairseq_posenc", "recipes", "data-bin-scripts"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                names = {ast.unparse(node.func)} if isinstance(node, ast.Call) else set()
+                if isinstance(node, ast.ImportFrom):  # the function by another name
+                    names = {f"{node.module}.{one.name}" for one in node.names}
+                if names & RUNNING:
+                    calls.add(f"{path.name}: {ast.unparse(node)}")
     (call,) = calls
     assert call.startswith("checkpoints.py: torch.load(")
     assert "weights_only=True" in call

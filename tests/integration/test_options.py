@@ -1,15 +1,15 @@
-"""Test --pos-enc and the related flags: what each stack gets, what presets give, and what a checkpoint stores."""
+"""Test --pos-enc and the related flags: what each stack gets, what presets give, what is stored, what is refused."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import tomllib
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import support_questions
 from fairseq import tasks, utils
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_DATACLASS_REGISTRY
 from fairseq.models.transformer import TransformerConfig
@@ -19,9 +19,6 @@ from fairseq_posenc.core.syntax import parse_options
 from fairseq_posenc.models import config
 
 from . import lm, masked_lm, support
-
-#: By flags, what the encoder and the decoder get.
-TABLE: dict[str, dict[str, list[str]]] = tomllib.loads(Path(__file__).with_name("options.toml").read_text("utf-8"))
 
 
 def built(words: list[str]) -> tuple[Any, Any]:
@@ -39,13 +36,11 @@ def encodings(model: Any) -> list[str]:
 # -- what each stack gets ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("flags", "encoder", "decoder"), [(flags, *both) for flags, both in TABLE["stacks"].items()])
-def test_a_stack_gets_what_its_own_flags_say_or_else_pos_enc(
-    data: Path, flags: str, encoder: str, decoder: str
-) -> None:
+@pytest.mark.parametrize(("flags", "expected"), support.table("options.toml", "stacks").items())
+def test_a_stack_gets_what_its_own_flags_say_or_else_pos_enc(data: Path, flags: str, expected: list[str]) -> None:
     stored, model = built(support.command_line(data, *flags.split()))
-    assert str(model.encoder.pos).startswith(encoder), str(model.encoder.pos)
-    assert str(model.decoder.pos).startswith(decoder), str(model.decoder.pos)
+    for pos, beginning in zip((model.encoder.pos, model.decoder.pos), expected, strict=True):
+        assert str(pos).startswith(beginning), str(pos)
     again = tasks.setup_task(support.parse(support.command_line(data)).task).build_model(stored)
     assert encodings(again) == encodings(model)
     assert not any("[" in str(getattr(stored, f"pos_enc{side}")) for side in ("", "_encoder", "_decoder"))
@@ -61,12 +56,10 @@ SPELLINGS = (
 @pytest.mark.parametrize("module", [support, masked_lm, lm], ids=["translation", "masked_lm", "lm"])
 def test_the_options_of_a_model_store_one_spelling(module: Any, corpora: dict[Any, Path]) -> None:
     """fairseq saves these options in each checkpoint."""
-    (stored, model), *others = [built(module.command_line(corpora[module], *flags)) for flags in SPELLINGS]
-    assert (stored.pos_enc, stored.pos_enc_args) == ("m4", "clip=3,share=none")
-    assert all("clip=3,share=none" in text for text in encodings(model))
-    for other, same in others:
-        assert (other.pos_enc, other.pos_enc_args) == (stored.pos_enc, stored.pos_enc_args)
-        assert encodings(same) == encodings(model)
+    for flags in SPELLINGS:
+        stored, model = built(module.command_line(corpora[module], *flags))
+        assert (stored.pos_enc, stored.pos_enc_args) == ("m4", "clip=3,share=none")
+        assert all("clip=3,share=none" in text for text in encodings(model))
 
 
 @pytest.mark.parametrize("field", dataclasses.fields(config.PosEncConfig), ids=lambda field: field.name)
@@ -94,38 +87,21 @@ def model_of(arch: str, *arguments: str) -> Any:
     return support.parse([*words, *arguments]).model
 
 
-@pytest.mark.parametrize(("words", "encoder", "decoder"), [(words, *both) for words, both in TABLE["presets"].items()])
-def test_the_t2t_frequencies_come_wherever_a_wmt_preset_meets_sinusoids(words: str, encoder: str, decoder: str) -> None:
+@pytest.mark.parametrize(("words", "expected"), support.table("options.toml", "presets").items())
+def test_the_t2t_frequencies_come_wherever_a_wmt_preset_meets_sinusoids(words: str, expected: list[str]) -> None:
     model = model_of("posenc_transformer_wmt_en_de", *words.split())
     config.check_overrides(model)
-    for side, text in (("encoder", encoder), ("decoder", decoder)):
+    for side, text in zip(("encoder", "decoder"), expected, strict=True):
         name, _, args = text.partition(" ")
         chosen = config.encoding_of(model, side)
         assert chosen.name == name
         assert {key.rpartition(".")[2]: value for key, value in chosen.args.items()} == parse_options(args)
 
 
-@pytest.mark.parametrize(
-    "defaults", ["sinusoid.freq=t2t", "sinusoidal.frequency=t2t", "sinusoidal.freq=fast", "freq=t2t"]
-)
-def test_defaults_of_nothing_are_refused(defaults: str) -> None:
-    model = model_of("posenc_transformer", "--pos-enc", "rope", "--pos-enc-defaults", defaults)
-    with pytest.raises(ValueError, match=r"sinusoid|frequency|fast|unknown"):
-        config.encoding_of(model, "encoder")
-
-
 FOLDER = support.PLUGIN / "config" / "model"
 OURS = sorted(path.stem for path in FOLDER.glob("*.yaml"))
 #: Architectures of fairseq whose sizes ours have.
-STOCK = {
-    "posenc_transformer": "transformer",
-    "posenc_transformer_tiny": "transformer_tiny",
-    "posenc_transformer_iwslt_de_en": "transformer_iwslt_de_en",
-    "posenc_transformer_wmt_en_de": "transformer_wmt_en_de",
-    "posenc_transformer_wmt_en_de_big": "transformer_vaswani_wmt_en_de_big",
-    "posenc_roberta": "roberta",
-    "posenc_roberta_large": "roberta_large",
-}
+STOCK = support.table("options.toml", "stock")
 #: Names, fairseq's own positions, and the length, which our masked language models take from the task.
 OTHER = ("arch", "_name", "no_token_positional_embeddings", "max_positions")
 
@@ -173,6 +149,39 @@ def test_the_sizes_are_those_of_fairseq(arch: str) -> None:
 
 
 # -- what is refused --------------------------------------------------------------------------------------
+
+#: By task: the module that builds its models, and other arguments of the builder.
+BUILDERS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "translation": (support, {}),
+    "language_modeling": (lm, {"task": lm.STOCK_TASK}),
+    "posenc_lm_memory": (lm, {}),
+    "posenc_masked_lm": (masked_lm, {}),
+    "masked_lm": (masked_lm, {"task": masked_lm.STOCK_TASK}),
+    "posenc_question_generation": (support_questions, {}),
+}
+
+
+@pytest.fixture(scope="module")
+def folders(corpora: dict[Any, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[Any, Path]:
+    """Return the corpus of each module that builds models."""
+    questions = support_questions.write_questions(tmp_path_factory.mktemp("questions") / "prepared")
+    return {**corpora, support_questions: questions}
+
+
+@pytest.mark.parametrize(
+    ("task", "flags", "message"),
+    [(task, *row) for task in BUILDERS for row in support.table("refused.toml", task).items()],
+)
+def test_what_cannot_be_is_refused_with_its_flag(task: str, flags: str, message: str, folders: dict[Any, Path]) -> None:
+    module, parts = BUILDERS[task]
+    with pytest.raises(ValueError, match=message):
+        module.built(folders[module], *flags.split(), **parts)
+
+
+def test_every_refused_option_of_translation_is_in_the_table() -> None:
+    names = {field.name for field in dataclasses.fields(config.TransformerPosEncConfig)}
+    refused = {config.flag(name) for name in config.REFUSED_IN_TRANSLATION.keys() & names}
+    assert refused <= {flags.split()[0] for flags in support.table("refused.toml", "translation")}
 
 
 def test_full_context_alignment_is_refused(data: Path) -> None:

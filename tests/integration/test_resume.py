@@ -1,9 +1,13 @@
-"""Test that a resumed training equals an uninterrupted one, and that a finished training does not change."""
+"""Test that a training that stops or is killed ends like an undisturbed one, and that a finished one stays as it is."""
 
 from __future__ import annotations
 
 import functools
+import itertools
+import os
 import shutil
+import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,9 +19,12 @@ from fairseq.data import FairseqDataset
 from fairseq.data.iterators import EpochBatchIterator
 from fairseq.tasks import FairseqTask
 
+from fairseq_posenc.compat import CheckpointError, safe_load
+
 from . import lm, masked_lm, support
 
 SHAW = ["--pos-enc", "shaw", "--max-tokens", 300]  # 6 batches per epoch
+RESUMED = support.table("trainings.toml", "resumed")
 
 
 def interrupted(train: Callable[..., Any], folder: Path, last: int, *stops: int) -> tuple[support.Run, support.Run]:
@@ -32,58 +39,36 @@ def assert_equal(whole: support.Run, resumed: support.Run) -> None:
     """Check that the last losses, all parameters and the optimizer are equal, bit by bit."""
     assert 0 < len(resumed.losses) < len(whole.losses)
     assert resumed.losses == whole.losses[-len(resumed.losses) :]
-    ours, theirs = ((run.model.state_dict(), run.trainer.optimizer.state_dict()["state"]) for run in (resumed, whole))
+    ours, theirs = ((run.model.state_dict(), run.optimizer.state_dict()["state"]) for run in (resumed, whole))
     torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
 
 
 @pytest.fixture(scope="module")
-def folders(data: Path, text: Path, lines: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return corpora by name; epochs read the folders of `shards` and `turns` in turn, which differ in length."""
+def places(data: Path, text: Path, lines: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, str]]:
+    """Return by corpus the module that trains with it, and its folders; folders read in turn differ in length."""
     other = Path(shutil.copytree(lines, tmp_path_factory.mktemp("corpora") / "lines"))
     for end in ("bin", "idx"):
         shutil.copy(lines / f"test.{end}", other / f"train.{end}")
     shards = f"{text}:{masked_lm.write_corpus(other / 'text', seed=1)}"
-    return {"pairs": f"{data}", "text": f"{text}", "shards": shards, "lines": f"{lines}", "turns": f"{lines}:{other}"}
-
-
-DROPOUT = ["--dropout", 0.1, "--attention-dropout", 0.1]
-TRANSLATION = [*SHAW, *DROPOUT]
-WORKERS = ["--num-workers", 2, "--data-buffer-size", 2]
-SPARING = ["--pos-enc", "m2", "--weight-decay", 0.5, "--pos-enc-no-decay"]
-MASKED = ["--pos-enc", "t5", "--batch-size", 32]  # 2 batches per epoch
-WORDS = ["--mask-whole-words", "--subwords", "sentencepiece", "--batch-size", 8, "--pos-enc", "shaw", *DROPOUT]
-XL = ["--pos-enc", "xl", *DROPOUT]
-LAMB = ["--optimizer", "posenc_lamb", "--lr", 0.02]
-#: By case: the kind of model, the corpus, options, where the training stops, and its last update.
-RESUMED: dict[str, tuple[Any, str, list[Any], tuple[int, ...], int]] = {
-    "in three epochs, with workers": (support, "pairs", [*TRANSLATION, *WORKERS], (3, 6, 14), 16),
-    "shuffled from epoch 2 on": (support, "pairs", [*TRANSLATION, "--curriculum", 1, "--update-freq", 2], (4,), 6),
-    "random positions without decay": (support, "pairs", [*SHAW, *SPARING, "--pos-enc-random", 64], (3,), 5),
-    "masks of fairseq's task": (masked_lm, "text", [*MASKED, "--task", "masked_lm"], (3,), 6),
-    "masked words of the second shard": (masked_lm, "shards", WORDS, (8,), 11),
-    "LAMB": (masked_lm, "text", [*MASKED, *LAMB], (1,), 2),
-    "memory and accumulation": (lm, "lines", [*XL, "--update-freq", 2], (3,), 6),
-    "folders in turn": (lm, "turns", XL, (3, 14), 16),
-    "a seed of indices": (support, "pairs", [*TRANSLATION, "--update-ordered-indices-seed"], (8,), 16),
-    "iterators of each epoch": (support, "pairs", [*TRANSLATION, "--update-epoch-batch-itr", "True"], (8,), 16),
-    "workers and shards": (masked_lm, "shards", [*WORDS, "--num-workers", 1, "--data-buffer-size", 3], (8,), 13),
-}
+    masked = {"text": (masked_lm, f"{text}"), "shards": (masked_lm, shards)}
+    return {"pairs": (support, f"{data}"), **masked, "lines": (lm, f"{lines}"), "turns": (lm, f"{lines}:{other}")}
 
 
 @pytest.mark.parametrize("case", RESUMED)
-def test_a_resumed_training_is_undisturbed(case: str, folders: dict[str, str], tmp_path: Path) -> None:
+def test_a_resumed_training_is_undisturbed(case: str, places: dict[str, tuple[Any, str]], tmp_path: Path) -> None:
     """This includes random numbers, masks of the epoch, and batches within an epoch."""
-    module, corpus, options, stops, last = RESUMED[case]
-    train = functools.partial(module.train, folders[corpus], *options, "--no-epoch-checkpoints")
-    assert_equal(*interrupted(train, tmp_path, last, *stops))
+    resumed = RESUMED[case]
+    module, folders = places[resumed["corpus"]]
+    train = functools.partial(module.train, folders, *resumed["options"].split(), "--no-epoch-checkpoints")
+    assert_equal(*interrupted(train, tmp_path, resumed["last"], *resumed["stops"]))
 
 
 def test_masks_differ_between_epochs_with_workers_too(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In fairseq itself, a worker keeps the data set and the masks of the first epoch."""
 
     def losses(workers: int) -> list[float]:
-        options = [*MASKED, "--max-update", 4, "--num-workers", workers, "--curriculum", 9]
-        return masked_lm.train(text, *options).losses
+        options = ["--pos-enc", "t5", "--batch-size", 32, "--max-update", 4, "--curriculum", 9]  # 2 batches per epoch
+        return masked_lm.train(text, *options, "--num-workers", workers).losses
 
     in_this_process = losses(0)
     assert losses(1) == in_this_process
@@ -118,17 +103,22 @@ def test_the_shipped_training_is_another_one(data: Path, tmp_path: Path, monkeyp
 # -- the end
 
 
-ENDS = [["--max-update", 1], ["--max-epoch", 1], ["--stop-time-hours", 1e-9]]
-
-
-@pytest.mark.parametrize("options", ENDS, ids=str)
-def test_a_finished_training_makes_no_further_update(data: Path, tmp_path: Path, options: list[Any]) -> None:
-    train = support.train(data, *SHAW, *options, "--save-dir", tmp_path)
-    updates, written = train.trainer.get_num_updates(), (tmp_path / "checkpoint_last.pt").read_bytes()
-    again = support.train(data, *SHAW, *options, "--save-dir", tmp_path)
+@pytest.mark.parametrize("end", ["--max-update 1", "--max-epoch 1", "--stop-time-hours 1e-9"])
+def test_a_finished_training_makes_no_further_update(data: Path, tmp_path: Path, end: str) -> None:
+    train = support.train(data, *SHAW, *end.split(), "--save-dir", tmp_path)
+    updates, written = train.get_num_updates(), (tmp_path / "checkpoint_last.pt").read_bytes()
+    again = support.train(data, *SHAW, *end.split(), "--save-dir", tmp_path)
     assert (updates, again.losses) == (len(train.losses), [])
-    assert again.trainer.get_num_updates() == updates
+    assert again.get_num_updates() == updates
     assert (tmp_path / "checkpoint_last.pt").read_bytes() == written
+
+
+def test_training_does_not_start_from_zero_if_its_checkpoint_is_lost(data: Path, trained: Path, tmp_path: Path) -> None:
+    saved = Path(shutil.copytree(trained, tmp_path / "saved"))
+    for name in ("last", "best"):
+        (saved / f"checkpoint_{name}.pt").unlink()
+    with pytest.raises(CheckpointError, match=r"would start from zero.*checkpoint2\.pt"):
+        support.train(data, "--pos-enc", "shaw", "--max-epoch", 3, "--save-dir", saved)
 
 
 def test_patience_counts_on_after_an_interruption(data: Path, tmp_path: Path) -> None:
@@ -147,3 +137,128 @@ def test_patience_counts_on_after_an_interruption(data: Path, tmp_path: Path) ->
     for more in (source, []):
         other = [*still, "--patience", 1, "--save-dir", tmp_path / f"other{len(more)}"]
         assert len(support.train(data, *other, *more).losses) == 2
+
+
+# -- trainings in forks that kill themselves at an event: the start of an update, or the opening or renaming of a file
+# -- that becomes a checkpoint
+
+#: Two epochs of six updates each, with a checkpoint after every second update.
+TRAINING = ["--pos-enc", "shaw", "--max-epoch", 2, "--valid-subset", "valid", "--save-interval-updates", 2]
+TRAINING += ["--keep-interval-updates", 2, "--max-tokens", 300]
+#: The first checkpoint is complete before this event, and its copy checkpoint_last.pt is not.
+BEFORE_THE_FIRST_COPY = 5
+EVENTS = 48
+
+
+def train(data: Path, folder: Path) -> None:
+    support.train(data, *TRAINING, "--save-dir", folder)
+
+
+def killed(data: Path, folder: Path, event: int) -> bool:
+    """Run the training, or continue it, in a fork that kills itself at this event. Return whether the event came."""
+
+    def run() -> None:
+        kill_at(event)
+        train(data, folder)
+
+    child = support.forked(run)
+    child.join()
+    assert child.exitcode in (0, -signal.SIGKILL), "the training failed before it was killed"
+    return child.exitcode != 0
+
+
+def kill_at(event: int) -> None:
+    """Let this process kill itself at an event."""
+    events, train_step = itertools.count(1), support.Run.train_step
+
+    def happen() -> None:
+        if next(events) == event:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def step(*arguments: Any) -> Any:
+        happen()
+        return train_step(*arguments)
+
+    def audit(name: str, arguments: tuple[Any, ...]) -> None:
+        if name in ("open", "os.rename") and str(arguments[0]).endswith(".partial"):
+            happen()
+
+    support.Run.train_step = step  # type: ignore[method-assign]
+    sys.addaudithook(audit)
+
+
+def starts(folder: Path) -> list[int]:
+    """Return the updates of the last checkpoint, and before them those of each checkpoint that a start continued from.
+
+    fairseq keeps the history of starts in each checkpoint, and a start from zero loses it.
+    """
+    paths = [folder / "checkpoint_last.pt", *sorted(folder.glob("checkpoint*.pt"))]
+    last: dict[str, Any] = next((safe_load(path) for path in paths if path.exists()), {})
+    return [entry["num_updates"] for entry in last.get("optimizer_history", [])]
+
+
+def state(folder: Path) -> dict[str, Any]:
+    """Return what a training leaves in its last checkpoint, without the times that it took and the number of starts."""
+    checkpoint = safe_load(folder / "checkpoint_last.pt")
+    return {
+        "model": checkpoint["model"],
+        "optimizer": checkpoint["last_optimizer_state"],
+        "updates": checkpoint["optimizer_history"][-1]["num_updates"],  # `starts` returns the entries before it
+        "position": checkpoint["extra_state"]["train_iterator"],
+    }
+
+
+@pytest.fixture(scope="module")
+def undisturbed(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return the state that the training ends in."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    train(data, folder)
+    return state(folder)
+
+
+def assert_continued(before: list[int], after: list[int]) -> None:
+    """Check that a training continued from the checkpoint that was there."""
+    assert after[:-1] == before == sorted(before)
+
+
+def finish(data: Path, folder: Path, undisturbed: dict[str, Any]) -> None:
+    """Start the killed training again, and check that it continues and ends like the undisturbed one."""
+    before = starts(folder)
+    train(data, folder)
+    if before[-1:] != [undisturbed["updates"]]:  # otherwise the training had ended, and makes no further start
+        assert_continued(before, starts(folder))
+    torch.testing.assert_close(state(folder), undisturbed, rtol=0, atol=0)
+    assert not list(folder.glob("*.partial"))
+
+
+def test_a_training_that_is_killed_twice_ends_like_the_undisturbed_one(
+    data: Path, tmp_path: Path, undisturbed: dict[str, Any]
+) -> None:
+    assert killed(data, tmp_path, BEFORE_THE_FIRST_COPY)
+    assert not (tmp_path / "checkpoint_last.pt").exists()
+    assert starts(tmp_path) == [2]
+    assert killed(data, tmp_path, 16)
+    assert list(tmp_path.glob("*.partial")), "this event is within the writing of a checkpoint"
+    assert_continued([2], starts(tmp_path))
+    finish(data, tmp_path, undisturbed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("event", range(1, EVENTS + 1))
+def test_a_training_may_be_killed_at_every_event(
+    data: Path, tmp_path: Path, undisturbed: dict[str, Any], event: int
+) -> None:
+    assert killed(data, tmp_path, event)
+    finish(data, tmp_path, undisturbed)
+
+
+def test_a_training_that_begins_anew_is_caught(data: Path, tmp_path: Path, undisturbed: dict[str, Any]) -> None:
+    """It has lost its checkpoints, and ends in the same state."""
+    folder = tmp_path / "saved"
+    assert killed(data, folder, BEFORE_THE_FIRST_COPY)
+    before = starts(folder)
+    shutil.rmtree(folder)
+    train(data, folder)
+    torch.testing.assert_close(state(folder), undisturbed, rtol=0, atol=0)
+    with pytest.raises(AssertionError):
+        assert_continued(before, starts(folder))

@@ -1,8 +1,13 @@
-"""Test fairseq's training options with encodings of several kinds, --pos-enc-random and --pos-enc-no-decay."""
+"""Test fairseq's training options, --pos-enc-random, --pos-enc-no-decay and --pos-enc-log-interval."""
 
 from __future__ import annotations
 
+import json
+import logging
+import math
+import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,18 +16,24 @@ import pytest
 import torch
 from fairseq.checkpoint_utils import load_model_ensemble_and_task
 from fairseq.dataclass.configs import GenerationConfig
+from fairseq.distributed import utils as distributed
 from fairseq.trainer import Trainer
 from torch import Tensor, nn
 
-from fairseq_posenc.compat import CheckpointError
+from fairseq_posenc.attention import graphs
+from fairseq_posenc.attention.statistics import measuring, values_of
+from fairseq_posenc.compat import commands
+from fairseq_posenc.core import relative
 from fairseq_posenc.encodings import StackShape, build, get, names
-from fairseq_posenc.hub.pretrained import read
 from fairseq_posenc.models.weight_decay import Watch, spare
 
 from . import lm, masked_lm, support
 
 #: Tables for all layers with vectors at the input, and tables for each layer with vectors at the values.
 KINDS = [["--pos-enc", "learned+t5"], ["--pos-enc", "shaw", "--pos-enc-args", "share=layer-wise"]]
+
+#: Training options, which give finite losses; and options with which a compiled formula trains as the explicit one.
+FINITE, COMPILED = (support.table("trainings.toml", name) for name in ("finite_losses", "compiled"))
 
 
 def gradients(data: Path, *arguments: str) -> dict[str, Tensor]:
@@ -51,7 +62,7 @@ def test_a_schedule_survives_dropped_layers_and_a_checkpoint(data: Path, tmp_pat
     drop = ["--encoder-layerdrop", "0.5", "--decoder-layerdrop", "0.5"]
     flags = ["--pos-enc", "t5+t5-2", "--pos-enc-args", options, *drop]
     run = support.train(data, *flags, "--max-update", 4, "--save-dir", tmp_path)
-    task = run.trainer.task
+    task = run.task
     (loaded,), _, _ = load_model_ensemble_and_task([str(tmp_path / "checkpoint_last.pt")], {"data": str(data)})
     for model in (run.model.eval(), loaded.eval()):
         for side in (model.encoder, model.decoder):
@@ -73,22 +84,9 @@ def test_a_dropped_layer_is_that_layer(data: Path, monkeypatch: pytest.MonkeyPat
     torch.testing.assert_close(model.encoder(source, None)["encoder_out"][0], alone)
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        ["--quant-noise-pq", "0.1", "--quant-noise-pq-block-size", "4"],
-        ["--offload-activations"],
-        ["--decoder-embed-dim", "24", "--decoder-ffn-embed-dim", "8"],
-        ["--no-cross-attention"],
-        "--eval-bleu --eval-bleu-args {} --valid-subset valid --validate-interval-updates 2".split(),
-        ["--adaptive-softmax-cutoff", "8", "--criterion", "adaptive_loss", "--ddp-backend", "legacy_ddp"],
-        ["--share-all-embeddings"],
-        ["--encoder-normalize-before", "--decoder-normalize-before", "--attention-dropout", "0.1"],
-    ],
-    ids=lambda more: more[0][2:],
-)
-def test_every_option_trains_with_finite_losses(data: Path, more: list[str]) -> None:
-    run = support.train(data, "--pos-enc", "learned+t5", *more, "--max-update", 3)
+@pytest.mark.parametrize("more", FINITE.values(), ids=FINITE)
+def test_every_option_trains_with_finite_losses(data: Path, more: str) -> None:
+    run = support.train(data, "--pos-enc", "learned+t5", *more.split(), "--max-update", 3)
     assert len(run.losses) == 3
     assert torch.tensor(run.losses).isfinite().all()
 
@@ -102,29 +100,71 @@ def test_dropout_of_attention_may_stay_in_generation(data: Path) -> None:
         assert {side.layers[0].self_attn.dropout_rate for side in (model.encoder, model.decoder)} == {rate}
 
 
+def test_a_loss_that_is_not_finite_ends_training_with_one_line(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv(commands.DEBUG, raising=False)
+    words = ["--pos-enc", "shaw", "--lr", "1e30", "--save-dir", tmp_path, "--save-interval-updates", "1"]
+    with caplog.at_level(logging.WARNING), pytest.raises(SystemExit) as end:
+        support.trained(support.command_line(data, *words), distributed.call_main)
+    assert re.fullmatch(".*The training diverged in update 2: gradients are Nan/Inf.*", str(end.value))
+    assert any("detected in output of" in message for message in caplog.messages)  # fairseq names the module
+
+
+# -- training with the compiled formula, which takes a minute; the laws compile single layers in `make test` ---------
+
+
+@pytest.fixture
+def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Trace without generating code, and let layers compute shared biases themselves, as on a GPU."""
+    monkeypatch.setattr(graphs, "BACKEND", "aot_eager")
+    monkeypatch.setattr(relative, "ONCE", ())
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+CLIPPED = ["--pos-enc", "shaw", "--pos-enc-args", "clip=4"]
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("as_on_a_gpu")
+@pytest.mark.parametrize("more", COMPILED.values(), ids=COMPILED)
+def test_training_options_change_nothing_in_the_compiled_formula(data: Path, more: str) -> None:
+    flags = [*CLIPPED, *more.split(), "--max-update", 3, "--pos-enc-path"]
+    compiled, explicit = (support.train(data, *flags, path) for path in ("compiled", "explicit"))
+    assert compiled.losses == pytest.approx(explicit.losses, rel=2e-3)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("as_on_a_gpu")
+def test_two_processes_train_the_compiled_formula(data: Path, tmp_path: Path) -> None:
+    flags = [*CLIPPED, "--max-update", 2]
+    words = support.command_line(data, *flags, "--pos-enc-path", "compiled")
+    first, second = support.two_processes(tmp_path, words)
+    torch.testing.assert_close(first["model"], second["model"], rtol=0, atol=0)
+    alone = support.train(data, *flags, "--update-freq", 2)
+    assert first["losses"] == pytest.approx(alone.losses, rel=1e-5)
+
+
 # -- random positions -----------------------------------------------------------------------------------------------
 
 COUNT = 64
 RANDOM = ["--pos-enc-random", COUNT]
 
 
-def test_training_draws_positions_and_evaluation_does_not(data: Path, lines: Path) -> None:
+def test_training_draws_positions_and_evaluation_does_not(data: Path, lines: Path, text: Path) -> None:
     plain = support.train(data, "--pos-enc", "shaw", "--max-update", 1)
     run = support.train(data, "--pos-enc", "shaw", *RANDOM, "--max-update", 1)
     assert run.losses != plain.losses
-    model, inputs = run.model.eval(), support.batches(run.trainer.task)[0]["net_input"]
+    model, inputs = run.model.eval(), support.batches(run.task)[0]["net_input"]
     for side in (model.encoder, model.decoder):
         assert (side.pos.stack.max_length, side.pos.stack.drawn, side.max_positions()) == (COUNT, 24, 24)
     assert model(**inputs)[0].equal(model(**inputs)[0])
     language_model, _ = lm.built(lines, "--pos-enc", "xl", *RANDOM)
     assert language_model.decoder.pos.stack.max_length == COUNT
-
-
-def test_models_of_other_programs_draw_no_positions(text: Path, tmp_path: Path) -> None:
-    run = masked_lm.train(text, *RANDOM, "--max-update", 1, "--save-dir", tmp_path)
-    assert run.model.encoder.sentence_encoder.pos.members["learned"].weight.shape[0] == COUNT
-    with pytest.raises(CheckpointError, match=f"--pos-enc-random {COUNT}"):
-        read(tmp_path / "checkpoint_last.pt")
+    masked, _ = masked_lm.built(text, "--pos-enc", "learned", *RANDOM)
+    assert masked.encoder.sentence_encoder.pos.members["learned"].weight.shape[0] == COUNT
 
 
 # -- --pos-enc-no-decay: weight decay does not change the listed parameters -------------------------------------------
@@ -132,13 +172,8 @@ def test_models_of_other_programs_draw_no_positions(text: Path, tmp_path: Path) 
 DECAY = ["--weight-decay", "0.5"]
 SPARING = [*DECAY, "--pos-enc-no-decay"]
 M2 = ["--pos-enc", "m2"]
-#: Optimizers that run without a GPU, and precisions. fairseq's Adafactor and its Adam in half precision are its own.
-ADAFACTOR = ["--optimizer", "adafactor", "--lr-scheduler", "fixed"]
-HALF = ["--fp16", "--fp16-no-flatten-grads", "--fp16-init-scale", "4"]
-WAYS: list[Any] = [ADAFACTOR, ["--update-freq", "2"], HALF, ["--memory-efficient-fp16", *HALF[2:]], ["--bf16"]]
-OTHERS = [["--optimizer", "adadelta", "--lr-scheduler", "fixed"]]
-OTHERS += [["--optimizer", name] for name in ("sgd", "adamax", "adagrad", "nag")]
-NAMED = [name for name in names() if get(name).no_decay]
+WAYS: dict[str, str] = support.table("trainings.toml", "weight_decay")
+LONG: dict[str, str] = support.table("trainings.toml", "weight_decay_long")
 
 
 def after(data: Path, *arguments: Any, updates: int = 1) -> dict[str, Tensor]:
@@ -146,10 +181,10 @@ def after(data: Path, *arguments: Any, updates: int = 1) -> dict[str, Tensor]:
     return {name: x.detach().clone() for name, x in run.model.named_parameters()}
 
 
-@pytest.mark.parametrize("way", [*WAYS, *(pytest.param(way, marks=pytest.mark.long) for way in OTHERS)], ids=" ".join)
-def test_a_named_parameter_does_not_decay_and_the_others_do(data: Path, way: list[str]) -> None:
+@pytest.mark.parametrize("way", [*WAYS.values(), *(pytest.param(way, marks=pytest.mark.long) for way in LONG.values())])
+def test_a_named_parameter_does_not_decay_and_the_others_do(data: Path, way: str) -> None:
     """One update changes the tables as without decay and the rest as with decay, bit by bit."""
-    without, decayed, spared = (after(data, *way, *more) for more in ([], DECAY, SPARING))
+    without, decayed, spared = (after(data, *way.split(), *more) for more in ([], DECAY, SPARING))
     for name, x in spared.items():
         is_table = ".pos.m2." in name
         assert torch.equal(x, without[name] if is_table else decayed[name]), name
@@ -172,7 +207,7 @@ def test_one_stack_may_have_something_to_spare(data: Path) -> None:
     assert not [name for name in model.state_dict() if "no_decay" in name]
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", [name for name in names() if get(name).no_decay])
 def test_what_an_encoding_names_is_a_parameter(name: str) -> None:
     pos = build(name, None, StackShape(layers=1, heads=2, dim=8, max_length=4))
     own = dict(pos.members[name].named_parameters())
@@ -190,3 +225,56 @@ def test_updates_without_a_step_and_parameters_that_do_not_learn_are_no_fault() 
     watch.spared[0].requires_grad_(True)
     with pytest.raises(ValueError, match="--pos-enc-no-decay"):
         watch.set_num_updates(5)
+
+
+# -- --pos-enc-log-interval: what reaches the log, and that training stays as it is ----------------------------------
+
+JSON = ["--log-format", "json", "--log-interval", "1"]
+SIDES = [f"{side}coder_{layer}" for side in ("en", "de") for layer in (1, 2)]
+NAMES = [f"{value}_{side}" for value in ("largest_logit", "entropy", "table_norm") for side in SIDES]
+
+
+def logged_by(caplog: pytest.LogCaptureFixture, tag: str = "train_inner") -> list[dict[str, Any]]:
+    """Return the statistics in each line of the log."""
+    records = [json.loads(r.getMessage()) for r in caplog.records if r.name == tag and r.getMessage().startswith("{")]
+    return [{key: float(x) for key, x in record.items() if "coder_" in key} for record in records]
+
+
+def test_every_second_update_is_measured_and_training_stays_the_same(
+    data: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    flags = ["--pos-enc", "m2", "--pos-enc-decoder", "shaw", "--update-freq", 2, "--max-update", 4, "--dropout", 0.1]
+    plain = support.train(data, *flags)
+    with caplog.at_level("INFO"):
+        logged = support.train(data, *flags, "--pos-enc-log-interval", 2, *JSON)
+    assert logged.losses == plain.losses
+    assert all(torch.equal(x, plain.model.state_dict()[name]) for name, x in logged.model.state_dict().items())
+    first, second, third, fourth = logged_by(caplog)
+    assert not first
+    assert sorted(second) == sorted(NAMES)
+    assert third == second  # until the next measurement
+    assert fourth.keys() == second.keys()
+    assert fourth != second
+    assert all(math.isfinite(x) for x in fourth.values())
+    assert not logged_by(caplog, "valid")
+
+
+def test_the_numbers_are_those_of_the_weights_before_the_update(lines: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Both batches of the update count, and the columns of segment memory are keys."""
+    flags = ["--pos-enc", "xl", "--update-freq", 2, "--max-update", 1, "--pos-enc-log-interval", 1, *JSON]
+    model, task = lm.built(lines, *flags, seed=3)  # the seed of the training
+    memory = task._memory(lm.MEMORY)
+    with measuring(model) as layers, torch.no_grad():
+        for number, sample in enumerate(lm.batches(task, "train")[:2]):
+            model(sample["net_input"]["src_tokens"], memory=memory.begin(number))
+    with caplog.at_level("INFO"):
+        lm.train(lines, *flags)
+    (line,) = logged_by(caplog)
+    assert line == {name: pytest.approx(x, abs=2e-4) for name, x in values_of(layers).items()}
+
+
+def test_tables_that_are_split_are_refused(data: Path) -> None:
+    run = support.train(data, "--max-update", 1, "--pos-enc-log-interval", 1)
+    run.cfg.distributed_training.ddp_backend = "fully_sharded"
+    with pytest.raises(ValueError, match="--pos-enc-log-interval cannot read tables that --ddp-backend fully_sharded"):
+        run.train_step([])

@@ -78,7 +78,7 @@ def test_exact_matches_are_those_of_greedy_decoding(tmp_path: Path) -> None:
     flags += " --pos-enc rope --optimizer adam --lr 0.01 --batch-size 3 --max-update 60 --cpu --num-workers 0 --seed 2"
     flags += " --data-buffer-size 0 --required-batch-size-multiple 1 --no-save --log-format none --dropout 0"
     run = support.trained(flags.split())
-    model, loaded = run.model.eval(), run.trainer.task
+    model, loaded = run.model.eval(), run.task
     loaded.load_dataset("valid")
     dataset = loaded.dataset("valid")
     sample = dataset.collater([dataset[number] for number in range(len(dataset))])

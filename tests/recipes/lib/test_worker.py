@@ -1,4 +1,4 @@
-"""Test how a process of a training finds its rank; tests/integration/test_launch.py trains with several."""
+"""Test how a process of a training finds its rank; tests/integration/test_processes.py trains with several."""
 
 from __future__ import annotations
 

@@ -20,8 +20,12 @@ from torch import Tensor
 from fairseq_posenc.__main__ import main
 
 LENGTH, WORDS = 20, 40
-#: Flags of models by the module and the model to which they belong.
-FLAGS = tomllib.loads((Path(__file__).parent / "hub" / "flags.toml").read_text("utf-8"))
+HUB = Path(__file__).parent / "hub"
+#: Flags of models by the module and the model to which they belong, models that must compute the same after they are
+#: converted, and what is refused.
+FLAGS, MODELS, REFUSED = (
+    tomllib.loads((HUB / f"{name}.toml").read_text("utf-8")) for name in ("flags", "models", "refused")
+)
 #: Folder to which transformers copies the code of exported models; the user's own is left alone.
 COPIED = tempfile.TemporaryDirectory()
 SIZES = {

@@ -13,10 +13,6 @@ from pathlib import Path
 
 import pytest
 import torch
-
-pytest.importorskip("fairseq")
-pytest.importorskip("transformers")
-
 from integration import lm
 from support_exchange import exported
 

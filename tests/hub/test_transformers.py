@@ -12,15 +12,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
-
-pytest.importorskip("fairseq")
-pytest.importorskip("transformers")
-
 import transformers
 from integration import lm, support
 from integration.test_lm import DECODERS
 from support_exchange import cases, close, exported, in_transformers
+from torch import Tensor
 
 import fairseq_posenc
 from fairseq_posenc.encodings import names

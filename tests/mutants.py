@@ -22,14 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SESSIONS = ROOT / "results" / "mutants"
 SEED, CHANGES = 20261124, 300
 TESTS: dict[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-CONFIG = """
-[cosmic-ray]
-module-path = "{code}"
-timeout = 600
-test-command = "{python} -m pytest -x -q -p no:cacheprovider -n 0 {tests}"
-[cosmic-ray.distributor]
-name = "local"
-"""
+CONFIG = Path(__file__).with_name("cosmic-ray.toml").read_text(encoding="utf-8")
 
 
 def session_of(code: str, number: int, copy: Path) -> Path:

@@ -177,31 +177,16 @@ def test_an_imported_roberta_keeps_its_tokenizer(tokenizers: dict[str, Path], tm
         assert after(line)["input_ids"] == before(line)["input_ids"]
 
 
-LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
-
-
-@pytest.mark.parametrize(
-    ("merges", "changed", "reason"),
-    [
-        (list, {}, ""),
-        (" ".join, {}, ""),
-        (list, {"normalizer": {"type": "NFC"}}, "its normalizer is NFC"),
-        (list, {"pre_tokenizer": {**LEVEL, "add_prefix_space": True}}, "add_prefix_space"),
-    ],
-)
+@pytest.mark.parametrize(("are_texts", "changed", "reason"), MODELS["gpt2_tokenizers"])
 def test_the_files_that_split_training_text_are_written_from_tokenizer_json(
-    merges: Any,
-    changed: dict[str, Any],
-    reason: str,
-    tokenizers: dict[str, Path],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    are_texts: bool, changed: dict[str, Any], reason: str, tokenizers: dict[str, Path], tmp_path: Path, capsys: Any
 ) -> None:
     """They are written for a GPT-2 with only a tokenizer.json, unless they would split text in another way."""
     contents, _ = tokenizer.read(tokenizers["gpt2"])
     numbers = contents["model"]["vocab"]
     numbers["<|endoftext|>"] = end = len(numbers)
-    contents["model"]["merges"] = [merges(pair) for pair in contents["model"]["merges"]]
+    if are_texts:
+        contents["model"]["merges"] = [" ".join(pair) for pair in contents["model"]["merges"]]
     sides = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     contents["added_tokens"] = [{"content": "<|endoftext|>", "id": end, "special": True, **sides}]
     source = saved(random_model("gpt2", "tiny", vocab_size=end + 1, eos_token_id=end), tmp_path / "hf")

@@ -7,7 +7,6 @@ them if the code has changed since.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import random
 import shutil
@@ -22,14 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SESSIONS = ROOT / "results" / "mutants"
 SEED, CHANGES = 20261124, 300
 TESTS: dict[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-CONFIG = """
-[cosmic-ray]
-module-path = "{code}"
-timeout = 600
-test-command = "{python} -m pytest -x -q -p no:cacheprovider -n 0 {tests}"
-[cosmic-ray.distributor]
-name = "local"
-"""
+CONFIG = Path(__file__).with_name("cosmic-ray.toml").read_text(encoding="utf-8")
 
 
 def session_of(code: str, number: int, copy: Path) -> Path:
@@ -74,14 +66,8 @@ def run(*command: str | Path, folder: Path) -> None:
 
 
 def main() -> None:
-    """Test the changes of all folders, and print the survivors and the share of them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("code", nargs="*", metavar="FOLDER", help=f"Folders of code (default: {', '.join(TESTS)}).")
-    options = parser.parse_args()
-    if unknown := set(options.code) - TESTS.keys():
-        parser.error(f"{', '.join(sorted(unknown))}: no tests are listed. Choose from {', '.join(TESTS)}.")
-    folders = options.code or list(TESTS)
-    for code in folders:
+    """Test the changes of all folders, or of those that the command line names. Print the survivors and their share."""
+    for code in sys.argv[1:] or TESTS:
         with tempfile.TemporaryDirectory() as copy:  # a change that an interrupted run has left is not copied back
             unwanted = shutil.ignore_patterns(".git", ".venv*", "results", "__pycache__")
             shutil.copytree(ROOT, copy, ignore=unwanted, dirs_exist_ok=True)

@@ -20,22 +20,21 @@ from torch import Tensor
 from fairseq_posenc.__main__ import main
 
 LENGTH, WORDS = 20, 40
-#: Flags of models by the module and the model to which they belong.
-FLAGS = tomllib.loads((Path(__file__).parent / "hub" / "flags.toml").read_text("utf-8"))
+HUB = Path(__file__).parent / "hub"
+#: Flags of models by the module and the model to which they belong, models that must compute the same after they are
+#: converted, and what is refused.
+FLAGS, MODELS, REFUSED = (
+    tomllib.loads((HUB / f"{name}.toml").read_text("utf-8")) for name in ("flags", "models", "refused")
+)
 #: Folder to which transformers copies the code of exported models; the user's own is left alone.
 COPIED = tempfile.TemporaryDirectory()
-SIZES = {
-    "tiny": {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 20},
-    "wide": {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 96},
-    "deep": {"hidden_size": 24, "num_hidden_layers": 5, "num_attention_heads": 4, "intermediate_size": 32},
-}
 BERT_WORDS = ["[PAD]", "a", "[UNK]", "[CLS]", "##b", "[SEP]", "[MASK]", *(f"w{i}" for i in range(WORDS - 7))]
 
 
 def random_model(kind: str, size: str = "wide", **more: Any) -> Any:
     """Return a Hugging Face model with random weights, none of which has its initial value."""
     torch.manual_seed(3)
-    sizes = {"vocab_size": WORDS, "max_position_embeddings": LENGTH, **SIZES[size], **more}
+    sizes = {"vocab_size": WORDS, "max_position_embeddings": LENGTH, **MODELS["sizes"][size], **more}
     if kind == "bert":
         model = transformers.BertForMaskedLM(transformers.BertConfig(**sizes))
     elif kind == "gpt2":

@@ -13,10 +13,12 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+import fairseq_posenc
 from fairseq_posenc.commands.doctor import imported
 from fairseq_posenc.commands.doctor.imported import Imported
 
@@ -68,6 +70,13 @@ def run(folders: dict[str, Path], folder: str, *arguments: str) -> subprocess.Co
 def clean(**more: str) -> dict[str, str]:
     """Return the environment without Python's path variables."""
     return {**{name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}, **more}
+
+
+def printed(*command: str | Path, where: Path, **more: str) -> str:
+    """Run a command that succeeds in a folder, and return what it prints."""
+    ran = subprocess.run(command, env=clean(**more), cwd=where, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    return ran.stdout
 
 
 def import_check(finished: subprocess.CompletedProcess[str]) -> dict[str, str]:
@@ -127,12 +136,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
     shutil.copytree(ROOT / NAME, folders["clone"] / NAME, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("setup.py", "README.md"):
         shutil.copy(ROOT / name, folders["clone"])
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(top / "env")], check=True)
+    printed(sys.executable, "-m", "venv", "--without-pip", top / "env", where=top)
     python = top / "env" / "bin" / "python"
     offline = ("--no-index", "--no-deps", "--no-build-isolation", "--ignore-installed", "--disable-pip-version-check")
-    install = [str(python), "-m", "pip", "install", *offline, "--editable", str(folders["clone"])]
-    tools = clean(PYTHONPATH=sysconfig.get_path("purelib"), PIP_CONFIG_FILE=os.devnull)
-    subprocess.run(install, env=tools, check=True, capture_output=True)
+    install = [python, "-m", "pip", "install", *offline, "--editable", folders["clone"]]
+    printed(*install, where=top, PYTHONPATH=sysconfig.get_path("purelib"), PIP_CONFIG_FILE=os.devnull)
     # Append the packages of this environment. Their .pth files have no effect there.
     site = next((top / "env" / "lib").glob("python*")) / "site-packages"
     (site / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n")
@@ -158,19 +166,44 @@ def test_an_editable_installation_is_found_from_everywhere(
     python, folders = installed
     package = folders["clone"] / NAME
 
-    def output(*command: str | Path) -> str:
-        whole = [python, *command]
-        ran = subprocess.run(whole, env=clean(), cwd=folders[folder], capture_output=True, text=True)
-        assert ran.returncode == 0, ran.stderr[-2000:]
-        return ran.stdout
-
+    output = partial(printed, where=folders[folder])
     script = tmp_path / "spawned.py"
     script.write_text(SPAWNED)
-    assert output(script) == f"{package / '__init__.py'}\n"
-    assert output("-m", NAME, "path") == f"{package}\n"
+    assert output(python, script) == f"{package / '__init__.py'}\n"
+    assert output(python, "-m", NAME, "path") == f"{package}\n"
     assert output(python.with_name("fairseq-posenc"), "path") == f"{package}\n"
     for user_dir in (*user_dirs, str(package)):
-        output("-m", "fairseq_cli.train", "--user-dir", user_dir, *TRAINING)
+        output(python, "-m", "fairseq_cli.train", "--user-dir", user_dir, *TRAINING)
     doctor = [python, "-m", NAME, "doctor", "--json"]
     checks = subprocess.run(doctor, env=clean(), cwd=folders[folder], capture_output=True, text=True)
     assert import_check(checks)["status"] == "ok"
+
+
+USE = """
+import sys, torch, fairseq_posenc
+from fairseq_posenc.encodings import StackShape
+from fairseq_posenc.stack import Stack
+assert fairseq_posenc.__file__.startswith(sys.argv[1]), fairseq_posenc.__file__
+Stack("shaw", None, StackShape(layers=1, heads=2, dim=8, max_length=8))
+print(fairseq_posenc.__version__)
+"""
+
+
+@pytest.mark.long
+def test_sdist_and_wheel_work_in_an_empty_folder(tmp_path: Path) -> None:
+    source, built, target, empty = (tmp_path / name for name in ("source", "built", "target", "empty"))
+    files = printed("git", "ls-files", NAME, "setup.py", "README.md", "LICENSE", where=ROOT).split()
+    for name in files:
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, source / name)
+    empty.mkdir()
+    printed(sys.executable, "setup.py", "-q", "sdist", "-d", built, where=source)
+    (sdist,) = built.iterdir()
+    pip = [sys.executable, "-m", "pip", "-q"]
+    printed(*pip, "wheel", sdist, "--no-deps", "--no-build-isolation", "-w", built, where=empty)
+    (wheel,) = built.glob("*.whl")
+    printed(*pip, "install", "--no-deps", "--target", target, wheel, where=empty)
+    version = printed(sys.executable, "-c", USE, target, where=empty, PYTHONPATH=str(target))
+    assert version.strip() == fairseq_posenc.__version__
+    installed = {str(path.relative_to(target)) for path in (target / NAME).rglob("*")}
+    assert [name for name in files if name.startswith(f"{NAME}/") and name not in installed] == []

@@ -141,13 +141,8 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--encodings", nargs="+", metavar="NAME", help="Encodings to measure, such as shaw or 'm4[clip=64]'.")
     add("--parts", nargs="+", choices=PARTS, default=["layer"], help="Parts to measure. Default: layer.")
     add("--width", choices=tuple(WIDTHS), default="base", help="Size of the layers. Default: base.")
-    add(
-        "--sizes",
-        nargs="+",
-        type=length_and_batch,
-        metavar="NxB",
-        help="Lengths and batches. Default: 128x16 512x4 on a CPU.",
-    )
+    default = "Default: 128x16 512x4 on a CPU."
+    add("--sizes", nargs="+", type=length_and_batch, metavar="NxB", help=f"Lengths and batch sizes. {default}")
     add("--modes", nargs="+", choices=("train", "infer"), default=["train", "infer"], help="Default: both.")
     add("--rounds", type=int, default=ROUNDS, metavar="N", help=f"Rounds of each measurement. Default: {ROUNDS}.")
     add("--quick", action="store_true", help="Measure only the layers with targets, within 11 minutes.")
@@ -185,11 +180,7 @@ def planned(args: argparse.Namespace) -> Iterator[Work]:
             for subject in (*labels, *others):
                 causal = part == "decode" or (isinstance(subject, str) and not steps.works(subject, causal=False))
                 one = Work(subject, replace(setting, causal=causal))
-                if part == "decode" and not (
-                    steps.works(subject, causal=True) and "compress" not in steps.hooks(subject)
-                ):
-                    continue
-                if not args.quick or one.target is not None:
+                if (part != "decode" or steps.decodes(subject)) and (not args.quick or one.target is not None):
                     yield one
 
 

@@ -10,10 +10,11 @@ Legend: B batch size, n tokens, h heads, d width.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -35,13 +36,15 @@ class Peer:
         name: Name of the implementation.
         package: Distribution to install with pip.
         ours: Our encoding to compare it with.
-        build: Function that builds a layer.
+        build: Name of the function of this module that builds a layer.
+        options: Options of this function.
     """
 
     name: str
     package: str
     ours: str
-    build: Callable[[Setting], Layer]
+    build: str
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.name} [{self.package} {version(self.package)}]"
@@ -69,7 +72,7 @@ def layer_of(peer: Peer, setting: Setting) -> Layer:
     """Return another package's layer in the precision and mode of a setting, always with the same weights."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        module, run = peer.build(setting)
+        module, run = BUILDERS[peer.build](setting, **peer.options)
     return module.to(setting.device, setting.dtype).train(setting.mode == "train"), run
 
 
@@ -97,16 +100,16 @@ def _sizes(size: Setting) -> dict[str, Any]:
     return {**dims, **lengths, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 
-def bert(kind: str, size: Setting) -> Layer:
+def bert(size: Setting, **options: Any) -> Layer:
     """Build BERT's layer with relative_key (Shaw et al.) or relative_key_query (method 4 of Huang et al.)."""
     from transformers import BertConfig
     from transformers.models.bert.modeling_bert import BertLayer
 
-    module = BertLayer(BertConfig(position_embedding_type=kind, **_sizes(size)))
+    module = BertLayer(BertConfig(**options, **_sizes(size)))
     return module, lambda x: module(x)[0]
 
 
-def deberta_v2(size: Setting) -> Layer:
+def deberta_v2(size: Setting, **options: Any) -> Layer:
     """Build a layer with the settings of DeBERTa v2 and v3.
 
     Distances are grouped into 256 buckets. The relative vectors are layer-normalised, and are projected by the same
@@ -115,9 +118,7 @@ def deberta_v2(size: Setting) -> Layer:
     from transformers import DebertaV2Config
     from transformers.models.deberta_v2.modeling_deberta_v2 import DebertaV2Encoder
 
-    relative = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 256}
-    form = {"norm_rel_ebd": "layer_norm", "share_att_key": True}
-    module = DebertaV2Encoder(DebertaV2Config(num_hidden_layers=1, **relative, **form, **_sizes(size)))
+    module = DebertaV2Encoder(DebertaV2Config(num_hidden_layers=1, **options, **_sizes(size)))
     allowed = torch.ones(size.batch, size.length, dtype=torch.long, device=size.device)
     return module, lambda x: module(x, allowed)[0]
 
@@ -142,7 +143,7 @@ def xlnet(size: Setting) -> Layer:
     return module, lambda x: module(inputs_embeds=x)[0]
 
 
-def x_transformers(options: dict[str, bool], size: Setting) -> Layer:
+def x_transformers(size: Setting, **options: bool) -> Layer:
     """Build an encoder layer of x-transformers with these options."""
     from x_transformers import Encoder
 
@@ -151,15 +152,5 @@ def x_transformers(options: dict[str, bool], size: Setting) -> Layer:
     return module, module
 
 
-_DEBERTA = "deberta[form=original,buckets=256,share_att_key=true,layer_norm=true]"
-PEERS = (
-    Peer("fairseq", "fairseq-fixed", "none", fairseq_encoder),
-    Peer("bert-relative-key", "transformers", "shaw", partial(bert, "relative_key")),
-    Peer("bert-relative-key-query", "transformers", "m4", partial(bert, "relative_key_query")),
-    Peer("deberta-v2", "transformers", _DEBERTA, deberta_v2),
-    Peer("hf-t5", "transformers", "t5", t5),
-    Peer("x-t5", "x-transformers", "t5", partial(x_transformers, {"rel_pos_bias": True})),
-    Peer("xlnet", "transformers", "xl", xlnet),
-    Peer("x-rotary", "x-transformers", "rope", partial(x_transformers, {"rotary_pos_emb": True, "attn_flash": True})),
-    Peer("x-alibi", "x-transformers", "alibi", partial(x_transformers, {"alibi_pos_bias": True, "attn_flash": True})),
-)
+BUILDERS = {build.__name__: build for build in (fairseq_encoder, bert, deberta_v2, t5, xlnet, x_transformers)}
+PEERS = [Peer(**row) for row in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["peers"]]

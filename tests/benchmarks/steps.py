@@ -9,8 +9,10 @@ Legend: B batch size, n tokens, h heads, D head width, d width.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -56,6 +58,11 @@ def hooks(label: str) -> set[str]:
     return {hook for member in built.members.values() for hook in member.hooks}
 
 
+def decodes(label: str) -> bool:
+    """Return whether an encoding works in incremental decoding; none works there that compresses keys."""
+    return works(label, causal=True) and "compress" not in hooks(label)
+
+
 def _shape(causal: bool) -> StackShape:
     return StackShape(1, 12, 768, 512, causal=causal, has_cls=not causal)
 
@@ -92,16 +99,7 @@ class Setting:
 class PlainAttention(SelfAttention):
     """Compute the baseline's attention by torch's kernel or, for single queries on a CPU, by plain operations."""
 
-    def forward(
-        self,
-        x: Tensor,
-        positions: Positions,
-        tensors: Mapping[str, Tensor],
-        *,
-        memory: Tensor | None = None,
-        cache: KeyValueCache | None = None,
-        need_weights: bool = False,
-    ) -> tuple[Tensor, None]:
+    def forward(self, x: Tensor, positions: Positions, _: Any, *, cache: Any = None, **_more: Any) -> Any:
         q, k, v = self.project_query(x), self.project_key(x), self._split(self.v_proj(x))
         if cache is not None:
             k, v = cache.append(k, v)
@@ -216,12 +214,8 @@ def peak(step: Step, device: torch.device) -> int:
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
         result = step()
         del result
-    assert record.profiler is not None
-    assert record.profiler.kineto_results is not None
-    events = [event for event in record.profiler.kineto_results.events() if event.name() == "[memory]"]
-    now = highest = 0
-    for event in sorted(events, key=lambda event: event.start_ns()):
-        if event.device_type() == torch.autograd.DeviceType.CPU:
-            now += event.nbytes()
-            highest = max(highest, now)
-    return highest
+    kind = ("[memory]", torch.autograd.DeviceType.CPU)
+    every = record.profiler.kineto_results.events()
+    events = [event for event in every if (event.name(), event.device_type()) == kind]
+    events.sort(key=lambda event: event.start_ns())
+    return max(accumulate(event.nbytes() for event in events), default=0)

@@ -46,29 +46,27 @@ def test_a_target_is_enforced_within_the_noise(seconds: dict[str, float], capsys
     assert {row["encoding"] for row in json.loads(captured.out) if row["holds"] is False} == {"shaw"}
 
 
-def test_a_stopped_run_goes_on(seconds: dict[str, float], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    layers.main([*TINY, "--output", str(tmp_path)])
-    file = tmp_path / "layers.jsonl"
-    stored = file.read_text(encoding="utf-8").splitlines()
-    file.write_text("\n".join(stored[:2]) + "\n", encoding="utf-8")
-    capsys.readouterr()
-    layers.main([*TINY, "--output", str(tmp_path)])
-    assert ": alibi+dape\n" in capsys.readouterr().err
-    assert len(file.read_text(encoding="utf-8").splitlines()) == len(stored) == 3
-    assert "| shaw" in (tmp_path / "layers.md").read_text(encoding="utf-8")
-
-
-def test_every_part_measures(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_part_measures_and_a_stopped_run_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(layers, "DECODING", (16, 1))
     monkeypatch.setattr(layers, "WIDTHS", {"base": (32, 2)})
     found = [peer for peer in layers.peers.installed() if peer.name in ("fairseq", "hf-t5")]
     monkeypatch.setattr(layers.peers, "installed", lambda: found)
     few = "--encodings shaw linformer fox --sizes 16x1 --rounds 1 --modes train --json".split()
-    layers.main([*few, "--parts", *layers.PARTS])
+    words = [*few, "--output", str(tmp_path), "--parts", *layers.PARTS]
+    layers.main(words)
     rows = json.loads(capsys.readouterr().out)
     assert {row["what"] for row in rows} == {"layer", "decode", "memory"}
     assert {row["encoding"] for row in rows} == {"shaw", "linformer", "fox", "none", "t5", *map(str, found)}
     assert all(row["ratio"] > 0 for row in rows)
+    *stored, last = (tmp_path / "layers.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(stored) == len(rows) - 1
+    (tmp_path / "layers.jsonl").write_text("\n".join(stored) + "\n", encoding="utf-8")
+    layers.main(words)
+    assert capsys.readouterr().err.count(f": {json.loads(last)['encoding']}\n") == 1
+    assert (tmp_path / "layers.jsonl").read_text(encoding="utf-8").count("\n") == len(rows)
+    assert "| shaw" in (tmp_path / "layers.md").read_text(encoding="utf-8")
 
 
 def test_every_encoding_and_every_encoding_with_targets_has_a_step() -> None:

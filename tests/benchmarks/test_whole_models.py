@@ -9,17 +9,13 @@ import pytest
 
 from tests.benchmarks import whole_models
 
-FEW = "--updates 3 --json --models"
 
-
-@pytest.fixture(autouse=True)
-def _little_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_train_and_a_run_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(whole_models, "WORDS", 300)
     monkeypatch.setattr(whole_models, "LINES", 300)
-
-
-def test_models_train_and_a_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [*FEW.split(), "stock", "shaw[clip=4]", "--output", str(tmp_path)]
+    words = [*"--updates 3 --json --models stock shaw[clip=4] --output".split(), str(tmp_path)]
     assert whole_models.main(words) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [(row["task"], row["model"]) for row in rows] == [

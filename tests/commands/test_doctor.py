@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -23,47 +24,23 @@ def missing(module: str) -> object:
     raise ImportError(f"No module named {module!r}")
 
 
-WHOLE = Apex(present=True, version="0.1", is_nvidia=True, layer_norm=True)
-WITHOUT_KERNELS = dataclasses.replace(WHOLE, layer_norm=False)
-TUNED = {"MALLOC_MMAP_THRESHOLD_": "1", "MALLOC_TRIM_THRESHOLD_": "1"}
-BROKEN = "OSError: libcudart.so.13: cannot open"
-#: Checks of invented values, with their status and a part of what they find.
-CHECKS = [
-    (machine.check_python((3, 11, 7)), "ok", "3.11.7"),
-    (machine.check_python((3, 13, 0)), "warn", "untested"),
-    (machine.check_python((3, 10, 0)), "fail", "3.10.0"),
-    (machine.check_compiler({"CXX": "my-cxx -O2"}, {"c++": "/bin/c++", "my-cxx": "/opt/cxx"}.get), "ok", "/opt/cxx"),
-    (machine.check_compiler({"CXX": "gone"}, {"c++": "/bin/c++"}.get), "warn", "tried gone"),
-    (machine.check_gpu("13.0", ["H100", "H100"], True), "ok", "2 x H100"),
-    (machine.check_gpu(None, [], False), "ok", "no GPU"),
-    (machine.check_gpu(None, [], True), "warn", "CPU build"),
-    (machine.check_disk(100_000_000_000, "/here"), "ok", "100.0 GB free in /here"),
-    (machine.check_disk(100_000_000, "/here"), "fail", "0.1 GB"),
-    (machine.check_allocator(TUNED, "glibc"), "ok", "MALLOC_TRIM_THRESHOLD_=1"),
-    (machine.check_allocator({}, "glibc"), "warn", "twice as long"),
-    (stack.check_torch("2.13.0+cu130", "13.0"), "ok", "CUDA 13.0"),
-    (stack.check_torch("2.9.1", None), "warn", "untested"),
-    (stack.check_torch("2.4.0", None), "fail", "2.4.0"),
-    (stack.check_torch("2.13.0", None, BROKEN), "fail", "libcudart"),
-    (stack.check_numpy("1.26.4"), "ok", "1.26.4"),
-    (stack.check_numpy("2.1.0"), "warn", "untested"),
-    (stack.check_fairseq("0.12.3.1", None), "ok", "0.12.3.1"),
-    (stack.check_fairseq("0.12.9", None), "warn", "untested"),
-    (stack.check_fairseq("0.12.3.1", "0.12.2"), "fail", "both installed"),
-    (stack.check_fairseq(None, "0.12.2"), "fail", "instead of fairseq-fixed"),
-    (stack.check_fairseq("0.12.3.1", None, "ValueError: mutable default"), "fail", "mutable default"),
-    (stack.check_extension(missing), "fail", "No module named 'fairseq.data.data_utils_fast'"),
-    (stack.check_package("p", "p", "needed", True, "ImportError: p", None), "fail", "not installed; needed"),
-    (stack.check_package("p", "p", "needed for x", False, BROKEN, "1.0"), "warn", "libcudart"),
-    (check_apex(WHOLE, gpu=True), "ok", "fairseq uses FusedLayerNorm"),
-    (check_apex(WITHOUT_KERNELS, gpu=True), "fail", "no CUDA kernels"),
-    (check_apex(WITHOUT_KERNELS, gpu=False), "warn", "no CUDA kernels"),
-    (check_apex(Apex(present=True), gpu=True), "warn", "not NVIDIA's apex"),
-    (check_apex(Apex(present=True, error=BROKEN), gpu=False), "fail", "libcudart"),
-]
+TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("doctor.toml").read_text("utf-8"))
+PROGRAMS = {"c++": "/bin/c++", "my-cxx": "/opt/cxx"}
 
 
-@pytest.mark.parametrize(("check", "status", "found"), CHECKS, ids=lambda value: getattr(value, "name", None))
+def checks() -> Iterator[tuple[report.Check, str, str]]:
+    """Yield checks of invented values, with their status and a part of what they find."""
+    for module in (machine, stack):
+        for name, words, *expected in TABLES[module.__name__.rpartition(".")[2]]:
+            yield getattr(module, name)(*(None if word == "none" else word for word in words)), *expected
+    for facts, gpu, *expected in TABLES["apex"]:
+        yield check_apex(Apex(**facts), gpu=gpu), *expected
+    yield machine.check_compiler({"CXX": "my-cxx -O2"}, PROGRAMS.get), "ok", "/opt/cxx"
+    yield machine.check_compiler({"CXX": "gone"}, PROGRAMS.get), "warn", "tried gone"
+    yield stack.check_extension(missing), "fail", "No module named 'fairseq.data.data_utils_fast'"
+
+
+@pytest.mark.parametrize(("check", "status", "found"), [*checks()], ids=lambda value: getattr(value, "name", None))
 def test_a_check_says_what_it_finds_and_how_to_repair_it(check: report.Check, status: str, found: str) -> None:
     assert check.status == status
     assert found in check.found

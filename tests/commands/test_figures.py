@@ -1,16 +1,16 @@
-"""Test `figures`: every figure is drawn from its checkpoints or data, and errors name missing ones."""
+"""Test `figures`: every figure is drawn from its checkpoints or data."""
 
 from __future__ import annotations
 
 import csv
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from fairseq.data.indexed_dataset import make_builder
-from integration import lm, masked_lm, support
 from support_analysis import stack
 
 from fairseq_posenc.analysis.trained import load, on_text
@@ -18,21 +18,6 @@ from fairseq_posenc.commands import figures
 from fairseq_posenc.compat import safe_load
 
 DECODER = ["--side", "decoder"]
-
-
-@pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return checkpoints of a masked language model, a language model with memory and a translation model."""
-    folder = tmp_path_factory.mktemp("figures")
-    trainings: dict[str, tuple[Any, list[str]]] = {
-        "masked": (masked_lm, ["--pos-enc", "learned+diet-abs"]),
-        "memory": (lm, ["--pos-enc", "t5"]),
-        "translation": (support, ["--pos-enc-encoder", "m4", "--pos-enc-decoder", "learned+t5"]),
-    }
-    for name, (module, words) in trainings.items():
-        saved = ["--max-update", "2", "--save-dir", folder / f"{name}-saved"]
-        module.train(module.write_corpus(folder / name), *words, *saved)
-    return {name: folder / f"{name}-saved" / "checkpoint_last.pt" for name in trainings}
 
 
 def draw(name: str, output: Path, *arguments: Any) -> list[dict[str, str]]:
@@ -51,9 +36,9 @@ def draw(name: str, output: Path, *arguments: Any) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize(("model", "side"), [("memory", []), ("translation", DECODER)])
 def test_ranks_and_patterns_of_decoders(
-    model: str, side: list[str], checkpoints: dict[str, Path], tmp_path: Path
+    model: str, side: list[str], checkpoint: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    chosen = ["--checkpoint", checkpoints[model], "--columns", "6", *side]
+    chosen = ["--checkpoint", checkpoint(model), "--columns", "6", *side]
     ranks = draw("rank", tmp_path / "rank", *chosen)
     assert all(1 <= float(row["rank of logits"]) <= 6 for row in ranks)
     assert all(1 <= int(row["rank of position part"]) <= 6 for row in ranks)
@@ -64,10 +49,10 @@ def test_ranks_and_patterns_of_decoders(
     assert depends_on_distance == (model == "memory")  # the translation model also adds learned vectors
 
 
-def test_a_side_is_chosen_and_may_have_no_position_part(checkpoints: dict[str, Path], tmp_path: Path) -> None:
-    chosen = ["--checkpoint", checkpoints["translation"]]
+def test_a_side_is_chosen_and_may_have_no_position_part(checkpoint: Callable[[str], Path], tmp_path: Path) -> None:
+    chosen = ["--checkpoint", checkpoint("translation")]
     assert draw("embedding-heat-map", tmp_path / "heat-map", *chosen)
-    assert draw("cosine", tmp_path / "cosine", "--checkpoint", checkpoints["masked"])
+    assert draw("cosine", tmp_path / "cosine", "--checkpoint", checkpoint("masked"))
     rows = draw("mean-attention", tmp_path / "decoder", *chosen, "--columns", "3", *DECODER)
     assert all(float(row["weight"]) == 0 for row in rows if int(row["key"]) > int(row["query"]))
     rows = draw("rank", tmp_path / "encoder", *chosen, "--columns", "4")
@@ -90,28 +75,29 @@ def test_a_second_segment_is_read_from_its_first_token(tmp_path: Path, monkeypat
 # -- reading checkpoints and texts -------------------------------------------------------------------------------
 
 
-def test_weights_need_no_dictionary(checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = {model: load(path) for model, path in checkpoints.items()}
+def test_weights_need_no_dictionary(checkpoint: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [checkpoint(model) for model in ("masked", "memory", "translation")]
+    expected = [load(path) for path in paths]
 
     def missing(_: Any, path: str) -> None:
         raise FileNotFoundError(2, "No such file or directory", path)
 
     monkeypatch.setattr("fairseq.data.Dictionary.add_from_file", missing)
-    for model, path in checkpoints.items():
+    for path, whole in zip(paths, expected, strict=True):
         loaded = load(path)
         assert loaded.task is None
-        assert loaded.title == expected[model].title
-        same = zip(loaded.model.parameters(), expected[model].model.parameters(), strict=True)
+        assert loaded.title == whole.title
+        same = zip(loaded.model.parameters(), whole.model.parameters(), strict=True)
         assert all(torch.equal(ours, theirs) for ours, theirs in same)
     with pytest.raises(ValueError, match=r"This figure reads text\. Set --data to the folder with the dictionary"):
         next(on_text(loaded, "valid", 1, 1))
 
 
 def test_figures_from_another_folder_find_the_text(
-    checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    checkpoint: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The checkpoint holds the path of its data relative to the folder in which the training ran."""
-    state = safe_load(checkpoints["masked"])
+    state = safe_load(checkpoint("masked"))
     shutil.copytree(state["cfg"]["task"]["data"], tmp_path / "run" / "data" / "shard")
     state["cfg"]["task"]["data"] = "../run/data/shard"
     path = tmp_path / "run" / "checkpoints" / "m4" / "checkpoint_last.pt"
@@ -122,9 +108,11 @@ def test_figures_from_another_folder_find_the_text(
     assert load(path).task is None
 
 
-def test_the_attention_is_that_of_the_model(checkpoints: dict[str, Path], recwarn: pytest.WarningsRecorder) -> None:
+def test_the_attention_is_that_of_the_model(
+    checkpoint: Callable[[str], Path], recwarn: pytest.WarningsRecorder
+) -> None:
     """The first text is the shortest, and torch's warning about pinned memory is hidden."""
-    loaded = load(checkpoints["translation"], side="encoder")
+    loaded = load(checkpoint("translation"), side="encoder")
     seen = next(on_text(loaded, "valid", 1, 2))
     assert [item.message for item in recwarn if "pin_memory" in str(item.message)] == []
     dataset = loaded.task.dataset("valid")
@@ -136,9 +124,9 @@ def test_the_attention_is_that_of_the_model(checkpoints: dict[str, Path], recwar
     assert loaded.attention[1].watch is None
 
 
-def test_texts_that_are_too_short_are_skipped(checkpoints: dict[str, Path]) -> None:
+def test_texts_that_are_too_short_are_skipped(checkpoint: Callable[[str], Path]) -> None:
     """The batches begin with the shortest texts, and the longest are still read."""
-    loaded = load(checkpoints["translation"], side="decoder")
+    loaded = load(checkpoint("translation"), side="decoder")
     (shortest,) = on_text(loaded, "valid", 1, 1)
     longest = max(seen.logits.shape[-2] for seen in on_text(loaded, "valid", 1000, 1))
     assert shortest.logits.shape[-2] < longest
@@ -169,47 +157,6 @@ def test_lengths_are_counted_by_language_or_pair(tmp_path: Path) -> None:
     rows = draw("lengths", tmp_path / "two", "--data", tmp_path / "pairs", "--data", tmp_path / "single")
     lengths = {(row["data"], row["length or distance"]) for row in rows if row["texts"] != "0"}
     assert lengths == {("pairs train", "5"), ("pairs train", "7"), ("single train", "5")}
-
-
-# -- errors ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        ("cosine", "--checkpoint FILE"),
-        ("cosine --checkpoint {translation}", "m4 adds no vectors at the input"),
-        ("embedding-heat-map --checkpoint nowhere.pt", "nowhere.pt"),
-        ("mean-attention --checkpoint {masked} --columns 500", "Lower --columns"),
-        ("patterns --checkpoint {translation}", "independent of the tokens"),
-        ("patterns --checkpoint {masked} --second-segment 3", "does not read segments. Leave out --second-segment"),
-        ("lengths --data nowhere", "has no split train"),
-        ("lengths --data {data} --data {data}", "two folders are named data"),
-    ],
-)
-def test_bad_input_is_one_line(
-    words: str, text: str, checkpoints: dict[str, Path], tmp_path: Path, capsys: Any
-) -> None:
-    write_texts(tmp_path / "data" / "train", [2])
-    arguments = words.format(**checkpoints, data=tmp_path / "data").split()
-    assert figures.main([*arguments, "--output", str(tmp_path / "out")]) == 1
-    error = capsys.readouterr().err
-    assert text in error
-    assert error.count("\nfigures:") + error.startswith("figures:") == 1
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        ("lengths --head 2", "--head has no effect on lengths, which reads only --data, --split"),
-        ("patterns --layer 1 --layer 2", "--layer is given twice, but takes one value"),
-    ],
-)
-def test_options_without_effect_are_refused(words: str, text: str, tmp_path: Path, capsys: Any) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        figures.main([*words.split(), "--output", str(tmp_path)])
-    assert text in capsys.readouterr().err
 
 
 def test_every_figure_is_on_the_page() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
-import sys
+import tomllib
+from pathlib import Path
+from typing import Any
 
 import pytest
 from laws.test_count import PUBLISHED
@@ -14,6 +16,7 @@ from fairseq_posenc.encodings import specs
 from fairseq_posenc.encodings.facts import at_base_size
 from fairseq_posenc.papers.reading import figures
 
+EXPECTED: dict[str, Any] = tomllib.loads(Path(__file__).with_name("params.toml").read_text("utf-8"))
 all_rows = functools.cache(params.rows)
 
 
@@ -47,26 +50,10 @@ def test_every_number_that_a_paper_prints_has_a_row() -> None:
     assert [figure for figure in complexities if shown[params.split(figure.encoding)] != figure.printed] == []
 
 
-#: Time and memory beyond those of the logits; for stored tables as in Table 1 of the M4M paper.
-COSTS = {
-    ("shaw", ""): ("O(mn^2d)", "O(mhn^2)"),
-    ("raffel", ""): ("O(mhn^2)", "O(mn^2)"),
-    ("t5", ""): ("O(mhn^2)", "O(hn^2)"),
-    ("m1", "share=none"): ("O(mhn^2)", "O(mhn^2)"),
-    ("m2", ""): ("O(mhn^2)", "O(mn^2)"),
-    ("tupe", "form=original"): ("O(n^2d)", "O(hn^2)"),
-    ("tupe", "share=layer-wise"): ("O(n^2d)", "O(hn^2)"),
-    ("diet-abs", "rank=128,share=none"): ("O(mhn^2d_p)", "O(mhn^2)"),
-    ("diet-abs-lin", ""): ("O(mknd)", "O(mkd)"),
-    ("diet-abs-lin", "share=none,rank=128"): ("O(mhnkd_p)", "O(mhnk)"),
-    ("learned+tupe", "tupe.share=none"): ("O(mn^2d)", "O(mhn^2)"),
-}
-
-
-@pytest.mark.parametrize(("label", "costs"), COSTS.items(), ids=str)
-def test_the_cost_is_the_largest_term_at_base_size(label: tuple[str, str], costs: tuple[str, str]) -> None:
-    built = at_base_size(*label)
-    assert (params.cost(built, 0), params.cost(built, 1)) == costs
+@pytest.mark.parametrize(("spec", "args", "time", "memory"), EXPECTED["costs"])
+def test_the_cost_is_the_largest_term_at_base_size(spec: str, args: str, time: str, memory: str) -> None:
+    built = at_base_size(spec, args)
+    assert (params.cost(built, 0), params.cost(built, 1)) == (time, memory)
 
 
 def test_the_totals_of_the_diet_paper() -> None:
@@ -93,59 +80,19 @@ def test_json_is_one_list_of_flat_objects(capsys: pytest.CaptureFixture[str]) ->
     assert {"112.9M", "181.7M", "178,913,472", "+10.3%"} <= set(capsys.readouterr().out.split())
 
 
-#: Architectures, their flags, and the parameters of their position encodings. Sizes: layers, heads, length, head width.
-ARCHITECTURES = [
-    (
-        "posenc_transformer_small",
-        {"--pos-enc": "shaw", "--pos-enc-args": "share=none,clip=4,layers=1:3"},
-        2 * 2 * 4 * 9 * 32,  # two stacks; two of three layers, each head on its own
-    ),
-    (
-        "posenc_transformer_small",
-        {
-            "--pos-enc-encoder": "linformer",
-            "--pos-enc-encoder-args": "slots=8",
-            "--pos-enc-decoder": "cope",
-            "--pos-enc-decoder-args": "n_max=32",
-        },
-        3 * 2 * 8 * 1024 + 3 * 32 * 32,  # E and F of each layer; a table of each layer
-    ),
-    ("posenc_roberta_base", {"--pos-enc": "m4"}, 12 * (2 * 512 - 1) * 64),  # 512 positions, as no task sets them
-]
+@pytest.mark.parametrize("case", EXPECTED["architectures"])
+def test_any_architecture_is_counted(case: dict[str, Any]) -> None:
+    facts = params.of_architecture(case["arch"], case["flags"])
+    none = params.of_architecture(case["arch"], {"--pos-enc": "none"})
+    assert facts["positions"] == case["parameters"]
+    assert facts["model_without_words"] - none["model_without_words"] == case["parameters"]
 
 
-@pytest.mark.parametrize(("arch", "flags", "positions"), ARCHITECTURES)
-def test_any_architecture_is_counted(arch: str, flags: dict[str, str], positions: int) -> None:
-    facts = params.of_architecture(arch, flags)
-    none = params.of_architecture(arch, {"--pos-enc": "none"})
-    assert facts["positions"] == positions
-    assert facts["model_without_words"] - none["model_without_words"] == positions
-
-
-@pytest.mark.parametrize(
-    ("args", "count"), [([], 151_119_838), (["--pos-enc-args", "biases=tied"], 151_107_538)], ids=["untied", "original"]
-)
+@pytest.mark.parametrize(("args", "count"), EXPECTED["transformer-xl"].items())
 def test_transformer_xl_of_wikitext_103_has_its_count(
-    args: list[str], count: int, capsys: pytest.CaptureFixture[str]
+    args: str, count: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each layer has its own u and v, or all share one pair, as in Transformer-XL's code."""
-    assert params.main(["--arch", "posenc_transformer_lm_wt103", "--pos-enc", "xl", "--json", *args]) == 0
+    words = ["--arch", "posenc_transformer_lm_wt103", "--pos-enc", "xl", "--json", "--pos-enc-args", args]
+    assert params.main(words) == 0
     (facts,) = json.loads(capsys.readouterr().out)
     assert (facts["types"], facts["model"]) == (267_735, count)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--arch posenc_transformer_tny --pos-enc shaw", "did you mean posenc_transformer_tiny?"),
-        ("--arch posenc_transformer_small --pos-enc cope", "cope"),
-        ("--arch posenc_bert_small --pos-enc-encoder m4", "Use --pos-enc"),
-        ("--arch posenc_transformer_small shaw", "NAME cannot be used with --arch. Give --pos-enc shaw instead."),
-        ("shwa", "NAME: unknown position encoding 'shwa'"),
-        ("--pos-enc none", "--pos-enc can only be used with --arch"),
-    ],
-)
-def test_what_cannot_be_counted_is_refused(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match=r"^[12]$"):
-        sys.exit(params.main(words.split()))
-    assert message in capsys.readouterr().err

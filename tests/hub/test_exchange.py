@@ -9,18 +9,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
-
-pytest.importorskip("fairseq")
-pytest.importorskip("transformers")
-
 import transformers
 from integration import masked_lm
 from integration.cases import serves
 from safetensors.torch import load_file, save_file
 from support_exchange import (
     LENGTH,
-    SIZES,
+    MODELS,
     WORDS,
     batch,
     cases,
@@ -33,6 +28,7 @@ from support_exchange import (
     random_model,
     saved,
 )
+from torch import Tensor
 
 import fairseq_posenc
 from fairseq_posenc.__main__ import main
@@ -53,18 +49,7 @@ OMITTED = {"hidden_act": "gelu", "layer_norm_eps": 1e-12, "position_embedding_ty
 # -- Hugging Face's models ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("kind", "size", "settings"),
-    [
-        *((kind, size, {}) for kind in ("bert", "roberta") for size in SIZES),
-        ("bert", "deep", {"position_embedding_type": "relative_key"}),
-        ("bert", "wide", {"position_embedding_type": "relative_key_query"}),
-        ("roberta", "wide", {"position_embedding_type": "relative_key_query"}),
-        ("bert", "wide", {"tie_word_embeddings": False}),
-        ("bert", "tiny", {"hidden_act": "gelu_new"}),
-        ("bert", "tiny", {"hidden_act": "relu"}),
-    ],
-)
+@pytest.mark.parametrize(("kind", "size", "settings"), MODELS["hugging_face"])
 def test_a_model_of_hugging_face_keeps_its_logits(
     kind: str, size: str, settings: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -120,14 +105,7 @@ def their_logits(model: Any, inputs: dict[str, Tensor], order: list[int]) -> Ten
 BERT_ORDER = [3, 0, 5, 2, 1, 4, *range(7, WORDS), 6]
 
 
-@pytest.mark.parametrize(
-    ("kind", "positions", "name"),
-    [
-        ("bert", "absolute", "learned"),
-        ("roberta", "absolute", "learned"),
-        ("bert", "relative_key_query", "m4+segments-input"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "positions", "name"), MODELS["into_fairseq"])
 def test_fairseq_gets_the_same_model(
     kind: str, positions: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,13 +11,11 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fairseq")
-pytest.importorskip("transformers")
 pytest.importorskip("sentencepiece")
 
 import transformers
 from fairseq.data import Dictionary
-from support_exchange import BERT_WORDS, WORDS, imported, random_model, saved
+from support_exchange import BERT_WORDS, MODELS, REFUSED, WORDS, imported, random_model, saved
 from support_tokenizers import FORMS, HARD, checkpoint, cutter, learned, lines, shuffled, through
 from tokenizers import ByteLevelBPETokenizer
 
@@ -117,18 +115,8 @@ def test_a_tokenizer_beside_the_dictionary_is_found(
 
 # -- refusals -----------------------------------------------------------------------------------------------
 
-OTHER = "is not the tokenizer of this model"
 
-
-@pytest.mark.parametrize(
-    ("form", "given", "message"),
-    [
-        ("unigram", "wordpiece", OTHER),
-        ("gpt2 numbers", "bpe", OTHER),
-        ("gpt2", "", "contains no tokenizer. Give one of: sentencepiece.model; vocab.txt"),
-        ("gpt2", "missing", "does not exist. Give a tokenizer"),
-    ],
-)
+@pytest.mark.parametrize(("form", "given", "message"), REFUSED["tokenizers"])
 def test_the_tokenizer_of_another_model_is_refused(
     form: str, given: str, message: str, tokenizers: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -139,7 +127,7 @@ def test_the_tokenizer_of_another_model_is_refused(
     error = capsys.readouterr().err
     assert message in error
     assert str(place) in error
-    assert ("--tokenizer none" in error) == (message == OTHER)
+    assert ("--tokenizer none" in error) == (message == "is not the tokenizer of this model")
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
@@ -154,10 +142,7 @@ def small_bert(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("settings", "fast"),
-    [({}, False), ({}, True), ({"strip_accents": False}, False), ({"tokenize_chinese_chars": False}, False)],
-)
+@pytest.mark.parametrize(("settings", "fast"), MODELS["tokenizers"])
 def test_an_imported_model_keeps_its_tokenizer(settings: dict[str, bool], fast: bool, tmp_path: Path) -> None:
     """After import and export, the pieces are the same. prepare_corpus.py reads the settings next to vocab.txt."""
     source, settings = small_bert(tmp_path / "hf"), {"do_lower_case": True, **settings}
@@ -192,31 +177,16 @@ def test_an_imported_roberta_keeps_its_tokenizer(tokenizers: dict[str, Path], tm
         assert after(line)["input_ids"] == before(line)["input_ids"]
 
 
-LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
-
-
-@pytest.mark.parametrize(
-    ("merges", "changed", "reason"),
-    [
-        (list, {}, ""),
-        (" ".join, {}, ""),
-        (list, {"normalizer": {"type": "NFC"}}, "its normalizer is NFC"),
-        (list, {"pre_tokenizer": {**LEVEL, "add_prefix_space": True}}, "add_prefix_space"),
-    ],
-)
+@pytest.mark.parametrize(("are_texts", "changed", "reason"), MODELS["gpt2_tokenizers"])
 def test_the_files_that_split_training_text_are_written_from_tokenizer_json(
-    merges: Any,
-    changed: dict[str, Any],
-    reason: str,
-    tokenizers: dict[str, Path],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    are_texts: bool, changed: dict[str, Any], reason: str, tokenizers: dict[str, Path], tmp_path: Path, capsys: Any
 ) -> None:
     """They are written for a GPT-2 with only a tokenizer.json, unless they would split text in another way."""
     contents, _ = tokenizer.read(tokenizers["gpt2"])
     numbers = contents["model"]["vocab"]
     numbers["<|endoftext|>"] = end = len(numbers)
-    contents["model"]["merges"] = [merges(pair) for pair in contents["model"]["merges"]]
+    if are_texts:
+        contents["model"]["merges"] = [" ".join(pair) for pair in contents["model"]["merges"]]
     sides = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     contents["added_tokens"] = [{"content": "<|endoftext|>", "id": end, "special": True, **sides}]
     source = saved(random_model("gpt2", "tiny", vocab_size=end + 1, eos_token_id=end), tmp_path / "hf")

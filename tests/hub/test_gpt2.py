@@ -8,14 +8,10 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
-
-pytest.importorskip("fairseq")
-pytest.importorskip("transformers")
-
 import transformers
 from safetensors.torch import load_file, save_file
-from support_exchange import LENGTH, WORDS, close, imported, in_fairseq, in_transformers, random_model, saved
+from support_exchange import LENGTH, MODELS, WORDS, close, imported, in_fairseq, in_transformers, random_model, saved
+from torch import Tensor
 
 import fairseq_posenc
 from fairseq_posenc.__main__ import main
@@ -42,16 +38,7 @@ def compare(actual: Tensor, expected: Tensor) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"tie_word_embeddings": False},
-        {"activation_function": "relu", "n_inner": 24},
-        {"activation_function": "gelu", "reorder_and_upcast_attn": True},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("settings", MODELS["gpt2"], ids=str)
 @torch.no_grad()
 def test_gpt2_keeps_its_logits(settings: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Compare in plain torch, in fairseq, and again in transformers with the exported model.

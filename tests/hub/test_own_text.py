@@ -8,10 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("fairseq")
-pytest.importorskip("transformers")
-
 import transformers
 from integration import support
 from support_exchange import imported, in_transformers, random_model, saved

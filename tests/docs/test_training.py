@@ -27,7 +27,7 @@ def test_an_own_plugin_imports_this_one(data: Path, tmp_path: Path) -> None:
     words = support.command_line(data, "--pos-enc", "m4[clip=4]", "--max-update", 1)
     words[words.index("--user-dir") + 1] = "my_plugin"
     words[words.index("--arch") + 1] = "my_transformer"
-    ran = support.run([*support.script("train"), *words], forked=True, cwd=tmp_path)
+    ran = support.run([*support.script("train"), *words], cwd=tmp_path)
     assert "position encoding m4(clip=4" in ran.stdout + ran.stderr
 
 

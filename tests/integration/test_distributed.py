@@ -90,7 +90,7 @@ def test_a_spawned_worker_finds_the_plugin(data: Path, tmp_path: Path) -> None:
     words = ["--distributed-init-method", f"tcp://127.0.0.1:{free_port()}", "--distributed-backend", "gloo"]
     words += ["--ddp-backend", "legacy_ddp", "--max-update", 2, "--save-dir", tmp_path, "--pos-enc", "rope"]
     command = [sys.executable, program, *support.command_line(data, *words)]
-    done = support.run(command, package=False, cwd=tmp_path, forked=True)  # the worker is a new process
+    done = support.run(command, package=False, cwd=tmp_path)
     assert "initialized host" in done.stdout + done.stderr  # logged by the child process
     state = load_checkpoint_to_cpu(str(tmp_path / "checkpoint_last.pt"))
     assert (state["cfg"]["model"]["pos_enc"], state["optimizer_history"][-1]["num_updates"]) == ("rope", 2)

@@ -1,6 +1,6 @@
-"""Test the plugin with fairseq's own programs in forks that have imported fairseq, without the package on the path.
+"""Test the plugin with fairseq's own programs, without the package on the path.
 
-tests/compat/test_registration.py tests orders of imports in new processes.
+tests/compat/test_registration.py tests orders of imports.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def test_fairseq_train_finds_the_plugin_and_does_not_train_again(data: Path, tmp
     """The programs run `python -m fairseq_cli.train`, whose module is `__main__`, and read ahead in a thread."""
     words = support.command_line(data, "--pos-enc", "shaw+alibi", "--max-update", 2, "--save-dir", tmp_path / "save")
     command = [*support.script("train"), *words, "--data-buffer-size", 10, "--log-format", "simple"]
-    first, second = (support.run(command, package=False, cwd=tmp_path, forked=True) for _ in range(2))
+    first, second = (support.run(command, package=False, cwd=tmp_path) for _ in range(2))
     assert "done training" in first.stdout + first.stderr
     assert "globally unique" not in first.stderr
     state = load_checkpoint_to_cpu(str(tmp_path / "save" / "checkpoint_last.pt"))
@@ -32,7 +32,7 @@ def test_fairseq_hydra_train_finds_the_plugin(data: Path, tmp_path: Path) -> Non
     words += [f"task.data={data}", "common.cpu=true", "optimization.max_update=2", "dataset.disable_validation=true"]
     words += ["dataset.max_tokens=120", f"hydra.run.dir={tmp_path}", f"checkpoint.save_dir={tmp_path / 'save'}"]
     words += ["model=posenc_transformer_tiny", "model.pos_enc=shaw", 'model.pos_enc_args="clip=3,values=false"']
-    support.run([*support.script("hydra_train"), *words], package=False, cwd=tmp_path, forked=True)
+    support.run([*support.script("hydra_train"), *words], package=False, cwd=tmp_path)
     state = load_checkpoint_to_cpu(str(tmp_path / "save" / "checkpoint_last.pt"))
     cfg = state["cfg"]
     assert (cfg["model"]["_name"], cfg["model"]["pos_enc"]) == ("posenc_transformer", "shaw")

@@ -12,11 +12,11 @@ import torch
 
 pytest.importorskip("fairseq")
 
-import support_squad as s
 from fairseq import checkpoint_utils
 from fairseq.data import data_utils
 from integration import lm, support
 from support_plain_lm import by_prefixes, mask
+from support_recipes import called
 
 from recipes.lm_wikitext103 import evaluate
 
@@ -42,7 +42,7 @@ def scores(data: Path, checkpoint: Path, tmp_path_factory: pytest.TempPathFactor
     output = tmp_path_factory.mktemp("scores") / "scores.json"
     words = ["--checkpoint", checkpoint, "--data", data, "--split", "test", "--streams", 1, "--length", 8, "--cpu"]
     words += ["--memories", "0,8,20", "--segment", 4, "--same-length", "true", "--clamp", 10, "--output", output]
-    s.called(evaluate, *words)
+    called(evaluate, *words)
     written: dict[str, Any] = json.loads(output.read_text())
     return written
 

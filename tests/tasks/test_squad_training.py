@@ -208,8 +208,9 @@ def test_another_vocabulary_or_another_form_of_windows_is_refused(trained: Any, 
     assert questions.load(checkpoint, wider, gpu=False)[1].max_positions() == 28
 
 
-def test_a_question_finds_its_words() -> None:
+def test_the_baseline_is_a_span_of_the_mean_length_with_the_words_of_the_question() -> None:
     cut = question_scores.Words("words", cased=False)
+    assert question_scores.mean_length([["a b"], ["a b c d"], ["a b c", "a"]], cut) == 3
     assert question_scores.overlap("A b. Where is Zorn? The hill.", "where is it", 3, cut) == ". Where is"
     assert question_scores.overlap("too short", "x", 5, cut) == "too short"
     assert [question_scores.units([text]) for text in ("of the books 日本", "中国是a")] == ["words", "chars"]

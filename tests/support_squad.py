@@ -5,11 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import random
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import prepare_spans
 from integration import support
@@ -93,12 +91,6 @@ def built(data: Path, source: Path, *more: Any) -> tuple[Any, Any]:
 def predictions(folder: Path) -> list[dict[str, Any]]:
     """Return the answers, several for each question, and the odds that a question has none."""
     return [read(folder / f"{name}.json") for name in ("predictions", "nbest_predictions", "null_odds")]
-
-
-def called(module: Any, *words: object) -> None:
-    """Call the `main` of a recipe's stage with these arguments."""
-    with mock.patch.object(sys, "argv", [module.__name__, *map(str, words)]):
-        module.main()
 
 
 def read(path: Path) -> Any:

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import support_warm
 import torch
 
 pytest.importorskip("fairseq")
@@ -163,7 +162,8 @@ def preprocess(folder: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "fairseq_cli.preprocess", "--user-dir", str(ROOT / "fairseq_posenc")]
     command += ["--source-lang", "en", "--target-lang", "de", "--destdir", "out"]
     command += ["--trainpref", "train", "--validpref", "valid"]
-    return support_warm.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_preprocess_keeps_pairs_together_and_refuses_bad_text_before_it_writes(folder: Path) -> None:

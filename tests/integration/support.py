@@ -23,7 +23,6 @@ from unittest import mock
 
 import fairseq.dataclass.utils
 import fairseq_cli.train
-import support_warm
 import torch
 from fairseq import checkpoint_utils, options, tasks, utils
 from fairseq.data import Dictionary
@@ -322,15 +321,10 @@ def script(name: str) -> list[str]:
     return [sys.executable, "-m", f"fairseq_cli.{name}"]
 
 
-def run(
-    command: Sequence[Any], *, package: bool = True, check: bool = True, forked: bool = False, **options: Any
-) -> CompletedProcess[str]:
-    """Run a command in a new process, or in a fork with `forked`. If it fails, the error shows its last lines."""
+def run(command: Sequence[Any], *, package: bool = True, check: bool = True, **options: Any) -> CompletedProcess[str]:
+    """Run a command in a new process. If it fails, the error shows its last lines."""
     words = [str(word) for word in command]
     options = {"env": environment(package=package), **options}
-    if forked:
-        done = support_warm.run(words, **options)
-    else:
-        done = subprocess.run(words, capture_output=True, text=True, check=False, **options)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **options)
     assert not check or done.returncode == 0, done.stderr[-4000:]
     return done

@@ -7,12 +7,12 @@ import os
 import random
 import re
 import shutil
+import subprocess
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-import support_warm
 
 from .support import ROOT
 
@@ -25,11 +25,12 @@ WORDS["de"] = "ein Katze Hund sieht alt klein Haus Baum rot findet".split()
 SIZES = {"train": 60, "valid": 5, "test": 6}
 
 
-def run(commands: str, folder: Path, programs: Path, **environment: str) -> CompletedProcess[str]:
-    """Run commands of bash in a folder, and check that they succeed."""
+def run(commands: str, folder: Path, **environment: str) -> CompletedProcess[str]:
+    """Run commands of bash in a folder, and check that all of them succeed."""
     variables = {name: value for name, value in os.environ.items() if name not in ("NAME", "SEED", "WARMUP")}
     variables |= {"PYTHONPATH": str(ROOT), **environment}
-    ran = support_warm.shell(commands, programs, cwd=folder, env=variables)
+    command = ["bash", "-euo", "pipefail", "-c", commands]
+    ran = subprocess.run(command, cwd=folder, env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr[-2000:]
     return ran
 
@@ -55,7 +56,7 @@ def tutorial(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CompletedP
             text = "".join(" ".join(words[number] for number in pair) + "\n" for pair in pairs)
             (folder / "raw" / f"{split}.{language}").write_text(text, encoding="utf-8")
     commands = "\n".join(re.findall(r"```bash\n(.*?)```", TUTORIAL, re.DOTALL))
-    return folder, run(commands, folder, folder / "programs", UPDATES="2")
+    return folder, run(commands, folder, UPDATES="2")
 
 
 def test_the_commands_of_the_tutorial_score_a_model(tutorial: tuple[Path, CompletedProcess[str]]) -> None:
@@ -84,7 +85,7 @@ def test_the_commands_of_the_readme_train_translate_and_score(
     section = README.partition("## Train and translate\n")[2].partition("\n## ")[0]
     (commands,) = re.findall(r"```bash\n(.*?)```", section, re.DOTALL)
     assert commands.count("--max-update 300 ") == 1
-    ran = run(commands.replace("--max-update 300 ", "--max-update 2 "), tmp_path, tmp_path / "programs")
+    ran = run(commands.replace("--max-update 300 ", "--max-update 2 "), tmp_path)
     assert [score["name"] for score in scores_in(ran)[0]] == ["BLEU", "chrF2"]
     translations = lines_of(tmp_path / "checkpoints" / "shaw" / "test.inv")
     assert len(translations) == SIZES["test"]

@@ -9,8 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from golden import GOLDEN, ROOT, presets, stored, text
-from running import NAMES, RECIPES, ran, refused, run
+from support_recipes import GOLDEN, RECIPES, ROOT, presets, ran, refused, run, stored, text
 
 from fairseq_posenc.core.refusal import InputError
 from recipes.lib import settings
@@ -27,7 +26,7 @@ def bare(tmp_path: Path) -> dict[str, str]:
     return {"PATH": f"{tmp_path}:/usr/bin:/bin", "VIRTUAL_ENV": str(tmp_path), "PYTHONPATH": ""}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RECIPES)
 def test_help_needs_only_python_and_explains_every_setting(name: str, bare: dict[str, str]) -> None:
     process = run(RECIPES[name], "--help", **bare)
     assert process.returncode == 0, process.stderr
@@ -38,7 +37,7 @@ def test_help_needs_only_python_and_explains_every_setting(name: str, bare: dict
     assert not re.search("[A-Z]:.*Error", process.stderr)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RECIPES)
 def test_wrong_options_are_refused_before_anything_is_written(name: str, tmp_path: Path) -> None:
     recipe, output = RECIPES[name], ("--output", tmp_path / "out")
     assert "there is no position encoding 'shw'; did you mean shaw?" in refused(recipe, *output, "--pos-enc", "shw")
@@ -46,13 +45,13 @@ def test_wrong_options_are_refused_before_anything_is_written(name: str, tmp_pat
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RECIPES)
 def test_every_preset_runs_the_commands_of_its_golden_text(name: str) -> None:
     recipe = RECIPES[name]
     known = {path.stem for path in (GOLDEN / name).glob("*.txt")}
-    assert set(presets(recipe)) == known, "run: python tests/recipes/golden.py --write"
+    assert set(presets(recipe)) == known, "run: python tests/support_recipes.py --write"
     changed = [preset for preset in presets(recipe) if text(recipe, preset) != stored(recipe, preset).read_text()]
-    assert not changed, f"run: python tests/recipes/golden.py --write {name}, and read what changed"
+    assert not changed, f"run: python tests/support_recipes.py --write {name}, and read what changed"
 
 
 @pytest.mark.parametrize(("name", "words"), [(name, words) for name, table in REFUSED.items() for words in table])
@@ -69,7 +68,7 @@ def test_what_cannot_be_is_refused_before_the_first_step(name: str, words: str, 
     assert process.stdout or not (tmp_path / "out").exists()  # most are refused before the folder is made
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RECIPES)
 def test_an_option_that_a_value_makes_useless_is_refused(name: str) -> None:
     known = settings.declared(RECIPES[name] / "run.sh")
     for option, setting in known.items():

@@ -64,16 +64,7 @@ def test_the_recipe_accepts_the_commands_of_empty_cells(name: str) -> None:
     assert refused == {}
 
 
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        (["--preset", "m4m-unsucessful"], "there is no such preset"),
-        (["--preset", "m4m-unsuccessful", "--positon", "4"], "unknown option --positon"),
-        (["--preset", "m4m-unsuccessful", "--vocabulary", "x"], "--vocabulary x: the value must be a whole number"),
-        (["--preset", "m4m-unsuccessful", "--pos-enc", "shw"], "no position encoding 'shw'"),
-        (["--preset", "m4m-unsuccessful", "--pos-enc", "shaw[clp=4]"], "clp"),
-    ],
-)
-def test_a_command_that_the_recipe_refuses_is_found(words: list[str], text: str) -> None:
-    with pytest.raises(ValueError, match=text):
-        check(Target("pretrain_mlm", "", "loss", "paper", words))
+def test_a_command_that_the_recipe_refuses_is_found() -> None:
+    for words, text in (("--positon 4", "unknown option --positon"), ("--pos-enc shaw[clp=4]", "clp")):
+        with pytest.raises(ValueError, match=text):
+            check(Target("pretrain_mlm", "", "loss", "paper", ["--preset", "m4m-unsuccessful", *words.split()]))

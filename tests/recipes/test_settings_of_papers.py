@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support_dry_run import ROOT, planned, settings
+from support_recipes import ROOT, planned, settings
 
 from fairseq_posenc.papers.reading import figures
 from recipes.lib.departures import flags

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,11 @@ import torch
 
 pytest.importorskip("fairseq")
 
-import fairseq_cli.eval_lm
-import support_squad as s
-from fairseq import checkpoint_utils, options
+from fairseq import checkpoint_utils
 from fairseq.data import data_utils
 from integration import lm, support
 from support_plain_lm import by_prefixes, mask
+from support_recipes import called
 
 from recipes.lm_wikitext103 import evaluate
 
@@ -44,17 +42,17 @@ def scores(data: Path, checkpoint: Path, tmp_path_factory: pytest.TempPathFactor
     output = tmp_path_factory.mktemp("scores") / "scores.json"
     words = ["--checkpoint", checkpoint, "--data", data, "--split", "test", "--streams", 1, "--length", 8, "--cpu"]
     words += ["--memories", "0,8,20", "--segment", 4, "--same-length", "true", "--clamp", 10, "--output", output]
-    s.called(evaluate, *words)
+    called(evaluate, *words)
     written: dict[str, Any] = json.loads(output.read_text())
     return written
 
 
 @pytest.mark.parametrize(("memory", "segment", "same_length", "clamp"), ROWS)
 @torch.no_grad()
-def test_the_perplexity_is_the_plain_definition(
+def test_the_perplexity_is_the_plain_definition_and_that_of_fairseq(
     memory: int, segment: int, same_length: bool, clamp: int | None, data: Path, checkpoint: Path, scores: Any
 ) -> None:
-    """Compare with a forward pass over the prefix of each token."""
+    """The definition is a forward pass over the prefix of each token."""
     overrides = {"data": str(data), "pos_enc_args": f"clamp={clamp}" if clamp else ""}
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
     model = model.eval().double()
@@ -62,27 +60,11 @@ def test_the_perplexity_is_the_plain_definition(
     text = torch.cat([tokens.new_tensor([task.dictionary.eos()]), tokens]).long()[None]
     features = by_prefixes(model, text[:, :-1], mask(len(tokens), segment, memory, same_length))
     log_p = model.decoder.output_layer(features).log_softmax(-1).gather(-1, text[:, 1:, None])
-    assert scores[f"memory {memory}"]["perplexity"] == pytest.approx(math.exp(-log_p.mean()), rel=1e-4)
+    ours = scores[f"memory {memory}"]["perplexity"]
+    assert ours == pytest.approx(math.exp(-log_p.mean()), rel=1e-4)
     assert scores["tokens"] == len(tokens)
 
-
-@pytest.mark.parametrize(("memory", "segment", "same_length", "clamp"), ROWS)
-def test_fairseqs_own_evaluation_agrees(
-    memory: int,
-    segment: int,
-    same_length: bool,
-    clamp: int | None,
-    data: Path,
-    checkpoint: Path,
-    scores: Any,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    words = [data, "--user-dir", support.PLUGIN, "--task", "posenc_lm_memory", "--path", checkpoint, "--cpu"]
-    words += ["--gen-subset", "test", "--batch-size", 1, "--eval-mem-length", memory, "--eval-segment-length", segment]
-    words += [*["--same-length"] * same_length, "--num-workers", 0]
-    words += ["--model-overrides", json.dumps({"pos_enc_args": f"clamp={clamp}"} if clamp else {})]
-    cfg = support.parse(words, options.get_eval_lm_parser, arch="wav2vec2")
-    with caplog.at_level("INFO"):
-        fairseq_cli.eval_lm.main(cfg)
-    nats = re.findall(r"per token: nll ([0-9.]+)", caplog.text)
-    assert float(nats[-1]) == pytest.approx(math.log(scores[f"memory {memory}"]["perplexity"]), abs=1e-6)
+    words = ["--task", "posenc_lm_memory", "--gen-subset", "test", "--batch-size", 1, *["--same-length"] * same_length]
+    words += ["--eval-mem-length", memory, "--eval-segment-length", segment, "--model-overrides", json.dumps(overrides)]
+    _, theirs = support.evaluate("eval_lm", data, checkpoint, *words)
+    assert theirs["perplexity"] == pytest.approx(ours, rel=1e-6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from integration import support
 
 from fairseq_posenc import metrics
 from fairseq_posenc.generation import rouge_scorer
+
+REFUSED = tomllib.loads(Path(__file__).with_name("refused.toml").read_text("utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -81,33 +84,20 @@ def test_texts_of_other_tasks_have_a_reference_each_and_it_is_told(caplog: pytes
 # -- lines that are typed ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("answers", "line", "message"),
-    [
-        (True, "a b c", r"0 x </s>\. Write ANSWER </s> CONTEXT, because .* has answers"),
-        (True, "a </s> b </s> c", "2 x </s>"),
-        (True, " </s> b", "the answer is empty"),
-        (False, "a </s> b", r"1 x </s>\. Write only a sentence, because .* has no answers"),
-        (None, "a </s> b </s> c", r"2 x </s>\. Write at most one"),
-        (None, "a </s> " + "b " * 30, r"34 tokens, but sources may have at most 24 \(--max-source-positions\)"),
-    ],
-)
-def test_lines_of_another_form_are_refused_with_their_number(
-    answers: bool | None, line: str, message: str, data: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "prepared"
-    shutil.copytree(data, folder)
-    if answers is not None:
-        record = {"pieces": "spaces", "cased": True, "answers": answers}
+@pytest.mark.parametrize("case", REFUSED["line"], ids=lambda case: case["message"])
+def test_lines_of_another_form_are_refused_with_their_number(case: dict[str, Any], data: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(data, tmp_path / "prepared")
+    if "answers" in case:
+        record = {"pieces": "spaces", "cased": True, "answers": case["answers"]}
         (folder / "questions.json").write_text(json.dumps(record), "utf-8")
     task = fresh(folder)
     encode = task.build_bpe(None).encode
-    good = "a b" if answers is False else "a </s> b Zanzibar"
+    good = "a </s> b Zanzibar" if case.get("answers", True) else "a b"
     for _ in range(2):  # buffers of fairseq-interactive
         samples, lengths = task.get_interactive_tokens_and_lengths([good, good], encode)
     assert [len(tokens) for tokens in samples] == lengths
-    with pytest.raises(ValueError, match=f"line 6 of the input: .*{message}"):
-        task.get_interactive_tokens_and_lengths([good, line], encode)
+    with pytest.raises(ValueError, match=f"line 6 of the input: .*{case['message']}"):
+        task.get_interactive_tokens_and_lengths([good, case["text"]], encode)
 
 
 def fresh(folder: Path, *more: Any) -> Any:
@@ -120,28 +110,14 @@ def fresh(folder: Path, *more: Any) -> Any:
 # -- lengths ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("flags", "split", "message"),
-    [
-        (
-            ["--max-source-positions", 9],
-            "train",
-            r"\d+ of \d+ sources have more than 9 tokens \(item \d+ has 1\d\)\. Give",
-        ),
-        (
-            ["--max-target-positions", 4],
-            "test",
-            r"11 of 11 questions have more than 4 tokens \(item 0 has 5\)\. Give --ma",
-        ),
-    ],
-)
+@pytest.mark.parametrize("case", REFUSED["length"], ids=lambda case: case["split"])
 def test_items_that_are_too_long_are_counted_and_refused(
-    flags: list[Any], split: str, message: str, data: Path, caplog: pytest.LogCaptureFixture
+    case: dict[str, Any], data: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """With a flag of fairseq that leaves them out, a message says so."""
-    with pytest.raises(ValueError, match=f"prepared, {split}: {message}"):
-        fresh(data, *flags).load_dataset(split)
-    fresh(data, *flags, "--skip-invalid-size-inputs-valid-test").load_dataset("test")
+    with pytest.raises(ValueError, match=f"prepared, {case['split']}: {case['message']}"):
+        fresh(data, *case["flags"]).load_dataset(case["split"])
+    fresh(data, *case["flags"], "--skip-invalid-size-inputs-valid-test").load_dataset("test")
     assert "prepared, test: fairseq leaves out items that are too long." in caplog.text
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+import tomllib
 import types
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ FAST = ["--max-update", 60, "--lr", 0.005, "--max-tokens", 400]
 #: All questions have four words. Without --min-len, fairseq's search would end after three hypotheses, even if they are
 #: improbable and shorter than the right one.
 SEARCH = ["--beam", 3, "--min-len", 4, "--max-len-b", 9]
+
+REFUSED = tomllib.loads(Path(__file__).with_name("refused.toml").read_text("utf-8"))["folder"]
 
 
 @pytest.fixture(scope="module")
@@ -179,23 +182,13 @@ def test_another_model_has_another_loss(tmp_path: Path, monkeypatch: pytest.Monk
 # -- prepared folders -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("test.src-tgt.src.idx", None, "has no test.src-tgt.src.bin"),
-        ("test.surface.jsonl", '{"unknown": ["x", "y"], "references": [""]}\n', "different numbers of items"),
-        ("test.surface.jsonl", '{"unknown": []}\n' * q.SIZES["test"], r"surface\.jsonl:1: the source has id 1\d"),
-        ("dict.tgt.txt", "what 1\n", r"dict\.src\.txt and .*dict\.tgt\.txt differ"),
-    ],
-)
-def test_a_folder_that_is_not_whole_is_refused(
-    name: str, text: str | None, message: str, data: Path, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["message"])
+def test_a_folder_that_is_not_whole_is_refused(case: dict[str, Any], data: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(data, tmp_path / "broken")
-    (folder / name).unlink()
-    if text is not None:
-        (folder / name).write_text(text, "utf-8")
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
+    (folder / case["file"]).unlink()
+    if "text" in case:
+        (folder / case["file"]).write_text(case["text"] * case.get("times", 1), "utf-8")
+    with pytest.raises((ValueError, FileNotFoundError), match=case["message"]):
         q.built(folder)[1].load_dataset("test")
 
 

@@ -19,6 +19,7 @@ pytest.importorskip("fairseq")
 import support_squad as s
 from integration import support
 from oracles.oracle_ways import oracle
+from support_recipes import called
 from torch.nn import functional as F
 
 from fairseq_posenc.compat import CheckpointError
@@ -132,7 +133,7 @@ def test_the_toy_is_learned_and_its_answers_are_scored(trained: Any, data: Path,
     assert np.mean(losses[-5:]) < 0.3
     assert not [name for name in read(checkpoint).tensors if "span_head" in name]  # export-hf leaves the head out
     folder = place / "predictions"
-    s.called(questions, "--checkpoint", checkpoint, "--data", data, "--output", folder, "--cpu", "--n-best", 4)
+    called(questions, "--checkpoint", checkpoint, "--data", data, "--output", folder, "--cpu", "--n-best", 4)
     predictions, nbest, odds = s.predictions(folder)
     gold = s.texts(DEV)
     assert list(predictions) == list(nbest) == list(odds) == list(gold)
@@ -154,7 +155,7 @@ def test_no_answers_and_their_odds(trained: Any, place: Path) -> None:
     source = place / "plain" / "checkpoint.pt"
     data = s.prepared(place / "v2", "--checkpoint", source, "--version", "2.0", "--eval", file, "--length", 24)
     folder = place / "v2.predictions"
-    s.called(questions, "--checkpoint", checkpoint, "--data", data, "--output", folder, "--cpu", "--n-best", 3)
+    called(questions, "--checkpoint", checkpoint, "--data", data, "--output", folder, "--cpu", "--n-best", 3)
     predictions, nbest, odds = s.predictions(folder)
     for name, entries in nbest.items():
         assert "" in [entry["text"] for entry in entries]
@@ -170,7 +171,7 @@ def test_no_answers_and_their_odds(trained: Any, place: Path) -> None:
     theirs = script(examples, s.read(folder / question_scores.TEXTS), odds, 0.0)  # as docs/fine-tuning.md says
     assert {name: result[name] for name in theirs} == pytest.approx(dict(theirs))
     low = place / "v2.low"
-    s.called(questions, "--checkpoint", checkpoint, "--data", data, "--output", low, "--cpu", "--null-threshold", -1000)
+    called(questions, "--checkpoint", checkpoint, "--data", data, "--output", low, "--cpu", "--null-threshold", -1000)
     assert set(s.read(low / "predictions.json").values()) == {""}
     assert all(s.read(low / question_scores.TEXTS).values())
     silent = question_scores.scored(data, "valid", low, -1000)  # at that threshold
@@ -207,8 +208,9 @@ def test_another_vocabulary_or_another_form_of_windows_is_refused(trained: Any, 
     assert questions.load(checkpoint, wider, gpu=False)[1].max_positions() == 28
 
 
-def test_a_question_finds_its_words() -> None:
+def test_the_baseline_is_a_span_of_the_mean_length_with_the_words_of_the_question() -> None:
     cut = question_scores.Words("words", cased=False)
+    assert question_scores.mean_length([["a b"], ["a b c d"], ["a b c", "a"]], cut) == 3
     assert question_scores.overlap("A b. Where is Zorn? The hill.", "where is it", 3, cut) == ". Where is"
     assert question_scores.overlap("too short", "x", 5, cut) == "too short"
     assert [question_scores.units([text]) for text in ("of the books 日本", "中国是a")] == ["words", "chars"]

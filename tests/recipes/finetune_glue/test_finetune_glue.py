@@ -6,9 +6,7 @@ import json
 import random
 import re
 import shutil
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -17,10 +15,9 @@ pytest.importorskip("fairseq")
 
 import prepare_glue
 from integration import support
-from support_dry_run import ROOT
-from support_dry_run import run as recipe
 from support_exchange import imported, random_model, saved
 from support_glue import prepare, task_files
+from support_recipes import ROOT, called, run
 from support_scripts import hashes
 
 from fairseq_posenc.papers.reading import every, figures
@@ -29,11 +26,6 @@ from recipes.lib.finetuning.columns import main_columns, more_columns, xnli_spli
 from recipes.lib.finetuning.table import Outcome, Table, Trial, counted
 
 M4M = "M4M/RoBERTa-base;M4M/roberta-base;M4M/from roberta-base"
-
-
-def run(module: ModuleType, *words: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["x", *map(str, words)])
-    module.main()
 
 
 # --- a run on invented rows
@@ -89,13 +81,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_model_becomes_scores_a_submission_and_notes(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, model = place / "out", place / "shaw" / "checkpoint.pt"
     words = ("--model", "shaw+segments", model, "head", "--length", 16, "--output", out / "models.json")
-    run(check, *words, monkeypatch=monkeypatch)
+    called(check, *words)
     papers = ("--papers", "M1-M4/BERT-base")
-    run(
-        baselines, "--run", out, "--items", "MNLI", *papers, "--output", out / "baselines.json", monkeypatch=monkeypatch
-    )
+    called(baselines, "--run", out, "--items", "MNLI", *papers, "--output", out / "baselines.json")
     tried = ("--learning-rates", "0.01,9", "--epochs", "4", "--cpu", "--output", out / "evaluated")
-    run(evaluate, "--run", out, *tried, *papers, monkeypatch=monkeypatch)
+    called(evaluate, "--run", out, *tried, *papers)
     found = out / "evaluated"
     lines = [line.split("\t")[1:] for line in (found / "models.tsv").read_text().splitlines()]
     other = "shaw+segments, learning rate 9, 4 epochs"
@@ -124,20 +114,20 @@ def test_a_model_becomes_scores_a_submission_and_notes(place: Path, monkeypatch:
     monkeypatch.setattr(evaluate, "of_sentences", None)  # an interrupted evaluation does not begin again
     before = hashes(found)
     shutil.rmtree(found)
-    run(evaluate, "--run", out, *tried, *papers, monkeypatch=monkeypatch)
+    called(evaluate, "--run", out, *tried, *papers)
     assert hashes(found) == before
 
 
-def test_a_model_that_is_too_short_or_another_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_is_too_short_or_another_is_refused(place: Path) -> None:
     learned = imported(place / "bert", place / "learned", "--pos-enc", "learned") / "checkpoint.pt"
     words = ("--output", place / "x.json", "--model")
     message = r"is defined up to 20 positions\. Give --length 20, or .* --train\.pos-enc-args extend=repeat"
     with pytest.raises(SystemExit, match=message):
-        run(check, *words, "learned", learned, "none", "--length", 64, monkeypatch=monkeypatch)
+        called(check, *words, "learned", learned, "none", "--length", 64)
     longer = ("--length", 64, "--pos-enc-args", "extend=repeat")
-    run(check, *words, "learned", learned, "none", *longer, monkeypatch=monkeypatch)
+    called(check, *words, "learned", learned, "none", *longer)
     with pytest.raises(SystemExit, match=r"has the encoding learned, but --pos-enc asks for shaw\[clip=8\]"):
-        run(check, *words, "shaw[clip=8]", learned, "none", "--length", 16, monkeypatch=monkeypatch)
+        called(check, *words, "shaw[clip=8]", learned, "none", "--length", 16)
 
 
 def test_models_that_are_not_there_are_refused_with_the_command_that_pretrains_them(tmp_path: Path) -> None:
@@ -146,7 +136,7 @@ def test_models_that_are_not_there_are_refused_with_the_command_that_pretrains_t
     (tmp_path / "run" / "checkpoints" / "m4.s1" / "checkpoint_last.pt").write_text("")
     command = "recipes/pretrain_mlm/run.sh --preset m4m-small --pos-enc"
     problem = f"the run has no model with the encoding m4[share=none]. To pretrain models: {command} 'm4[share=none]'"
-    assert problem in recipe("finetune_glue", *words, tmp_path / "run").stderr
+    assert problem in run("finetune_glue", *words, tmp_path / "run").stderr
 
 
 # --- choosing
@@ -269,8 +259,8 @@ def test_numbers_are_answered_within_their_bounds() -> None:
 
 
 @pytest.mark.parametrize("task", builtin.COLUMNS)
-def test_the_built_in_rows_are_of_every_task(task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(builtin, "--output", tmp_path / "rows", "--tasks", task, "--seed", 1, monkeypatch=monkeypatch)
+def test_the_built_in_rows_are_of_every_task(task: str, tmp_path: Path) -> None:
+    called(builtin, "--output", tmp_path / "rows", "--tasks", task, "--seed", 1)
     form = prepare_glue.TASKS[task]
     for split, path in prepare_glue.find(tmp_path / "rows", task).items():
         rows = list(prepare_glue.read(path, form, split))

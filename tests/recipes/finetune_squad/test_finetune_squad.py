@@ -9,8 +9,7 @@ import pytest
 
 pytest.importorskip("fairseq")
 
-from fairseq_posenc.data.question_pieces import Words
-from recipes.lib.finetuning import published, question_scores
+from recipes.lib.finetuning import published
 from recipes.lib.finetuning.columns import main_columns, more_columns
 
 
@@ -32,9 +31,3 @@ def test_the_best_threshold_is_a_further_column(tmp_path: Path) -> None:
     scores = {"valid": {"em": 1.0, "f1": 2.0, "best_f1": 3.0, "best_f1_thresh": -1.5}}
     assert main_columns(tmp_path, "SQuAD", scores, "") == {"SQuAD2.0 EM": 1, "SQuAD2.0 F1": 2}
     assert more_columns("SQuAD", scores, "") == {"best f1": 3, "best f1 thresh": -1.5}
-
-
-def test_the_baseline_is_a_span_of_the_mean_length_with_the_words_of_the_question() -> None:
-    cut = Words("words", cased=False)
-    assert question_scores.mean_length([["a b"], ["a b c d"], ["a b c", "a"]], cut) == 3
-    assert question_scores.overlap("The cat sat. A dog ran far away.", "How far away ran it?", 3, cut) == "ran far away"

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("fairseq")
 
 import support_squad as s
-from support_dry_run import planned, run, values
+from support_recipes import planned, run, values
 
 from fairseq_posenc.metrics import squad
 from recipes.lib.finetuning import baselines, published

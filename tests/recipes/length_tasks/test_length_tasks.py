@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 import re
-import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from integration import support
+from support_recipes import called
 
 from fairseq_posenc.encodings import names, spec_of
 from recipes.length_tasks import check, drawing, evaluate, generate
@@ -23,17 +23,11 @@ from recipes.lib.runs import Model
 
 SIZES = Sizes(8, (6, 8, 12), {"train": 300, "valid": 20, "within": 20, "beyond": 20})
 RECIPE = Path(check.__file__).parent
+CASES = tomllib.loads(Path(__file__).with_name("cases.toml").read_text("utf-8"))
 
 
 def examples(name: str) -> dict[str, list[Example]]:
     return TASKS[name].split(random.Random(5), SIZES)
-
-
-def call(module: Any, words: str) -> None:
-    """Run a program in this process."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["x", *words.split()])
-        module.main()
 
 
 # --- every task against an independent solution, which reads the tokens only
@@ -163,18 +157,11 @@ def test_test_sets_have_their_lengths_and_no_example_of_training(name: str) -> N
     assert len({*tested} - trained) == len(tested)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--task addition-hints --tested 10 20", "at most 19 digits here, not 20. Lower --longest or --tested."),
-        ("--task recall --tested 10 33", "There are 32 keys, too few for 33 pairs. Lower --longest or --tested."),
-        ("--task flip-flop --tested 1 10", "at least 2 instructions, not 1. Raise --longest or --tested."),
-        ("--task parity --tested 2", "--tasks parity: The task has too few different examples of length 2"),
-    ],
-)
-def test_lengths_that_a_task_cannot_have_are_refused(words: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=re.escape(message)):
-        call(generate, f"{words} --longest 10 --within 9 --beyond 9 --seed 1 --output {tmp_path / 'data'}")
+@pytest.mark.parametrize("words", CASES["lengths"])
+def test_lengths_that_a_task_cannot_have_are_refused(words: str, tmp_path: Path) -> None:
+    options = f"{words} --longest 10 --within 9 --beyond 9 --seed 1 --output {tmp_path / 'data'}"
+    with pytest.raises(SystemExit, match=re.escape(CASES["lengths"][words])):
+        called(generate, *options.split())
     assert not [*tmp_path.iterdir()]
 
 
@@ -194,35 +181,18 @@ def test_the_published_sizes_of_scan(name: str, train: int, test: int) -> None:
 SETTINGS = "--tasks copy --pos-enc rope --tested 1/2,2 --rows.train 9 --rows.valid 9 --rows.within 9 --rows.beyond 9"
 
 
-def test_each_task_and_encoding_has_a_kind_of_model_encodings_and_sizes(capsys: pytest.CaptureFixture[str]) -> None:
-    call(check, f"{SETTINGS} --tasks sort-tags,pcfg --longest.sort-tags 5 --pos-enc rope-random m4[clip=4,layers=0]")
-    call(check, f"{SETTINGS} --tasks scan-length --pos-enc fox")  # `fox` works in decoders only
-    rows = "--train 9 --valid 9 --within 9 --beyond 9"
-    assert capsys.readouterr().out.splitlines() == [
-        f"sort-tags rope-random encoder rope --longest 5 --tested 2 10 {rows}",
-        f"sort-tags m4[clip=4,layers=0] encoder m4[clip=4,layers=0] --longest 5 --tested 2 10 {rows}",
-        f"pcfg rope-random encoder-decoder rope --longest 8 --tested 4 16 {rows}",
-        f"pcfg m4[clip=4,layers=0] encoder-decoder m4[clip=4,layers=0] --longest 8 --tested 4 16 {rows}",
-        "scan-length fox encoder-decoder sinusoidal/fox",
-    ]
+@pytest.mark.parametrize("words", CASES["models"])
+def test_each_task_and_encoding_has_a_kind_of_model_encodings_and_sizes(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    called(check, *f"{SETTINGS} {words}".split())
+    assert capsys.readouterr().out == CASES["models"][words]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--tested 1,x", "--tested 1,x: this is no list of numbers"),
-        ("--tested 0,2", "multiples above 0"),
-        ("--tested 1/2,1", "at least one of them up to 1 and at least one above 1"),
-        ("--pos-enc ropf-random", "the task copy: .* 'ropf'; did you mean rope"),
-        ("--pos-enc linformer", "the task copy: --pos-enc linformer: .* does not work in the decoder"),
-        ("--pos-enc rope/t5", "the task copy: --pos-enc rope/t5: the model has no two stacks"),
-        ("--pos-enc rope t5 rope", "rope is named twice in --tasks, --pos-enc and --once"),
-        ("--tasks scan-length --longest.scan-length 5", "--longest.scan-length: the published split decides"),
-    ],
-)
-def test_what_contradicts_itself_is_refused(words: str, message: str) -> None:
-    with pytest.raises(SystemExit, match=message):
-        call(check, f"{SETTINGS} {words}")
+@pytest.mark.parametrize("words", CASES["settings"])
+def test_what_contradicts_itself_is_refused(words: str) -> None:
+    with pytest.raises(SystemExit, match=CASES["settings"][words]):
+        called(check, *f"{SETTINGS} {words}".split())
 
 
 def test_the_help_names_every_task() -> None:
@@ -256,7 +226,7 @@ def test_a_curve_joins_test_sets_whose_lengths_follow_each_other(shortest: int, 
 def test_a_checkpoint_is_scored_on_the_examples_of_its_task(tmp_path: Path) -> None:
     data, checkpoint = tmp_path / "data", tmp_path / "checkpoint_last.pt"
     sizes = "--longest 2 --tested 2 3 --train 200 --valid 9 --within 7 --beyond 30"
-    call(generate, f"--task reverse --seed 1 {sizes} --output {data}")
+    called(generate, *f"--task reverse --seed 1 {sizes} --output {data}".split())
     flags = "--task posenc_answers --arch posenc_transformer_lm_tiny --max-update 8 --batch-size 32 --pos-enc alibi"
     flags += f" --cpu --criterion cross_entropy --optimizer adam --lr 0.01 --log-file {tmp_path / 'log'}"
     support.trained([str(data), "--user-dir", str(support.PLUGIN), *flags.split(), "--save-dir", str(tmp_path)])

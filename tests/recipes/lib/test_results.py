@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 from scipy import stats
+from support_recipes import TOY, called
 
 from recipes.lib import departures, report, runs
 from recipes.lib.significance import holm, interval, welch
 
-TOY = Path(__file__).parents[1] / "toy"
 REPORTS = tomllib.loads(Path(__file__).with_name("results.toml").read_text("utf-8"))["report"]
 SETTINGS = "recipe=toy\npreset=small\nprecision=auto\noutput=results/toy\nseeds=1,2\nrepeats=4\nbatches=2\n"
 SETTINGS += "train=(--lr 0.5 --max-tokens 8)\n"
@@ -26,7 +25,7 @@ class Run:
     """Write the files of a finished run, and report on it."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder, self.patch, self.lines = folder, monkeypatch, list[str]()
+        self.folder, self.lines = folder, list[str]()
         for name in ("scores", "logs", ".done"):
             (folder / name).mkdir()
         (folder / "settings.sh").write_text(SETTINGS)
@@ -49,8 +48,7 @@ class Run:
 
     def report(self, *words: str) -> list[dict[str, Any]]:
         (self.folder / "models.tsv").write_text("".join(self.lines))
-        self.patch.setattr(sys, "argv", ["report", "--run", str(self.folder), *words])
-        report.main()
+        called(report, "--run", self.folder, *words)
         rows: list[dict[str, Any]] = json.loads((self.folder / "results.json").read_text())["results"]
         return rows
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from support_dry_run import ROOT, planned, run, settings, values
+from support_recipes import ROOT, called, planned, run, settings, values
 
 from fairseq_posenc.papers.reading import figures
 from recipes.lib.encodings import published
@@ -68,10 +68,9 @@ def test_a_longer_memory_is_evaluated_in_short_segments(tmp_path: Path, monkeypa
     monkeypatch.setattr(evaluate, "load", load)
     monkeypatch.setattr(evaluate, "updates", lambda path: 3)
     monkeypatch.setattr(evaluate, "evaluate", lambda *_: {"nats": 2.0, "tokens": 2, "words": 1})
-    words = "x --checkpoint C --data D --split S --streams 1 --length 150 --memories 150,640 --segment 64"
+    words = "--checkpoint C --data D --split S --streams 1 --length 150 --memories 150,640 --segment 64"
     words += f" --same-length true --clamp 400 --output {tmp_path / 'scores.json'}"
-    monkeypatch.setattr("sys.argv", words.split())
-    evaluate.main()
+    called(evaluate, *words.split())
     names = ("eval_mem_length", "eval_segment_length", "same_length", "pos_enc_args")
     assert [[changed.get(name) for name in names] for changed in overrides] == [
         [150, 150, False, None],

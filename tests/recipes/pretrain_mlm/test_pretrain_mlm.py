@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support_dry_run import planned, run, values
+from support_recipes import planned, run, values
 
 RECIPE = "pretrain_mlm"
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import prepare_questions
 import pytest
-from support_dry_run import planned, values
+from support_recipes import called, planned, values
 
 from fairseq_posenc import metrics
 from recipes.lib import runs
@@ -19,17 +18,11 @@ from recipes.question_generation import score
 PIECES = "--bad repair --context sentence --length 64 --longest-answer 20 --limit 600 --limit-valid 60 --vocabulary 200"
 
 
-def call(module: Any, *words: object) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", [module.__name__, *map(str, words)])
-        module.main()
-
-
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Prepare the invented questions as the preset smoke does."""
     folder = tmp_path_factory.mktemp("questions")
-    call(builtin, "--output", folder / "builtin", "--seed", 1)
+    called(builtin, "--output", folder / "builtin", "--seed", 1)
     files = ["--corpus", str(folder / "builtin"), "--output", str(folder / "data")]
     assert prepare_questions.main([*files, *PIECES.split()]) == 0
     return folder / "data"
@@ -52,13 +45,13 @@ def test_an_item_without_a_question_is_not_scored_as_an_empty_one(tmp_path: Path
 def test_a_file_of_questions_is_scored(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     perfect, few = tmp_path / "perfect.txt", tmp_path / "few.txt"
     perfect.write_text("".join(f"{item['question']}\n" for item in items(data)))
-    call(score, "--data", data, "--hypotheses", perfect)
+    called(score, "--data", data, "--hypotheses", perfect)
     assert json.loads(capsys.readouterr().out)["ROUGE-L"] == 100
     few.write_text("what ?\n")
     with pytest.raises(SystemExit, match="1 questions, but the split has 60 items"):
-        call(score, "--data", data, "--hypotheses", few)
+        called(score, "--data", data, "--hypotheses", few)
     with pytest.raises(SystemExit, match=r"test\.surface\.jsonl: this file does not exist"):
-        call(score, "--data", data, "--split", "test", "--hypotheses", few)
+        called(score, "--data", data, "--split", "test", "--hypotheses", few)
 
 
 def run_folder(folder: Path, data: Path) -> dict[str, list[str]]:
@@ -89,7 +82,7 @@ def test_a_run_has_scores_questions_baselines_and_examples(
 ) -> None:
     questions = run_folder(tmp_path, data)
     monkeypatch.setattr(score, "updates", lambda path: {"checkpoint_best.pt": 20}[path.name])
-    call(score, "--run", tmp_path, "--data", data)
+    called(score, "--run", tmp_path, "--data", data)
     copying, constant = (model.scores for model in runs.models(tmp_path))
     references, sources = ([item[name] for item in items(data)] for name in ("references", "source"))
     expected = metrics.score(questions["xl.s1"], references, sources)

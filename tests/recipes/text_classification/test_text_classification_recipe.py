@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import prepare_text_classification
 import pytest
-from support_dry_run import planned
+from support_recipes import called, planned
 
 from recipes.lib import runs
 from recipes.lib.departures import flags
@@ -73,8 +72,7 @@ def test_a_run_has_scores_predictions_a_submission_and_what_differs(
     monkeypatch.setattr(evaluate, "updates", lambda path: 20)
     sizes = {"test": 10, "glue": 6}
     monkeypatch.setattr(evaluate, "predict", lambda trained, split: [1] * sizes[split])
-    monkeypatch.setattr(sys, "argv", ["evaluate", "--run", str(tmp_path / "run")])
-    evaluate.main()
+    called(evaluate, "--run", tmp_path / "run")
     assert loaded == ["SST-2.xl.s1"]  # the other model diverged
     scores = runs.models(tmp_path / "run")[0].scores
     assert scores["score"] == scores["accuracy, test"] == scores["accuracy by length, 1-5"] == 50

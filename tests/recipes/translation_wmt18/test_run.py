@@ -5,11 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import support_warm
 from support_subwords import NEEDS_FASTBPE
 
 from recipes.lib.invented import sentences
@@ -35,7 +35,8 @@ def test_directions_share_their_text_and_a_model_translates_raw_text(corpus: Pat
     output, environment = tmp_path / "an output", {**os.environ, "VIRTUAL_ENV": sys.prefix}
     script = f"{RECIPE}/run.sh --preset smoke --corpus 'my corpus' {OPTIONS} --output 'an output'\n"
     script += f"{{ echo; cat 'my corpus/test.en'; }} | {RECIPE}/translate.sh 'an output' en-xx.rope--t5.s1 > text"
-    ran = support_warm.shell(script, tmp_path / "programs", cwd=tmp_path, env=environment)
+    command = ["bash", "-euo", "pipefail", "-c", script]
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
     rows = json.loads((output / "results.json").read_text(encoding="utf-8"))["results"]
     assert [(row["direction"], row["encoding"]) for row in rows] == [("en-xx", "rope/t5"), ("xx-en", "rope/t5")]

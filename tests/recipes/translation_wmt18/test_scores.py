@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("sacrebleu")
 
 from sacrebleu.significance import PairedTest
+from support_recipes import called
 
 from recipes.lib.translation import bootstrap, score
 
@@ -22,11 +23,8 @@ def scored(folder: Path, translations: dict[int, str], *options: str) -> dict[st
     (folder / "test.en").write_text("".join("a " * number + "a\n" for number in range(30)))
     lines = [f"D-{n}\t-1\t{text}\nH-{n}\t-1\tx\n" for n, text in reversed(translations.items())]
     (folder / "out").write_text("".join(lines))
-    command = f"score --generated {folder}/out --text {folder} --languages en de"
-    command += f" --translation {folder}/x.de --output {folder}/x"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", [*command.split(), *options])
-        score.main()
+    words = ["--generated", folder / "out", "--text", folder, "--languages", "en", "de"]
+    called(score, *words, "--translation", folder / "x.de", "--output", folder / "x", *options)
     return dict(json.loads((folder / "x").read_text()))
 
 
@@ -68,10 +66,7 @@ def test_each_model_is_compared_with_the_first_encoding_of_its_seed_and_directio
         facts = {"refused": 3} if encoding == "abs" else {"BLEU": 1.0, bootstrap.KEY: 0.5}
         (tmp_path / "scores" / f"{name}.json").write_text(json.dumps(facts))
     (tmp_path / "models.tsv").write_text(table + "en-de.t5.s1\tt5\t1\ten-de\n")  # not scored
-    with pytest.MonkeyPatch.context() as patch:
-        command = f"bootstrap --run {tmp_path} --reference en-de={tmp_path}/ref --output {tmp_path}/p.json"
-        patch.setattr("sys.argv", command.split())
-        bootstrap.main()
+    called(bootstrap, "--run", tmp_path, "--reference", f"en-de={tmp_path}/ref", "--output", tmp_path / "p.json")
     p = json.loads((tmp_path / "p.json").read_text())
     assert p == {"en-de.rope.s1": p["en-de.rope.s1"], "en-de.same.s1": 1.0, "en-de.rope.s2": 1.0}
     assert p["en-de.rope.s1"] < 0.05

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import sys
 from argparse import Namespace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from support_recipes import called
 from support_subwords import KINDS
 
 from recipes.lib.invented import sentences
@@ -19,14 +19,12 @@ LINES = {"en": [f"A dog runs {n}." for n in range(20)], "de": [f"Ein Hund läuft
 HARD = ["The dog's owner didn't see 3.5 cats & \"two\" birds.", "A <s> tag and &amp; an entity | a pipe @@ signs."]
 
 
-def called(program: ModuleType, *words: object) -> str | None:
+def message_of(program: ModuleType, *words: object) -> str | None:
     """Run a program, and return the problems that it reports."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["program", *map(str, words)])
-        try:
-            program.main()
-        except SystemExit as error:
-            return str(error.code)
+    try:
+        called(program, *words)
+    except SystemExit as error:
+        return str(error.code)
     return None
 
 
@@ -45,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 
 def check(folder: Path, *options: object) -> str | None:
     words = ["--folder", folder, "--output", folder.parent / "raw", "--languages", "en", "de", *options]
-    message = called(parallel, *words)
+    message = message_of(parallel, *words)
     assert message is None or not list(folder.parent.glob("raw*"))  # nothing that looks finished is left
     return message
 
@@ -112,7 +110,7 @@ def test_bad_pairs_of_training_are_left_out_if_asked_and_those_of_a_test_set_nev
     assert "train: 18 pairs are written, 2 bad pairs and 0 long pairs are left out" in shown
     edit(folder / "test.en", 2, b"")
     assert "test.en:2: the line is empty" in str(
-        called(
+        message_of(
             parallel, "--folder", folder, "--output", folder / "out", "--languages", "en", "de", "--bad-lines", "drop"
         )
     )
@@ -152,7 +150,7 @@ def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def learn(raw: Path, output: Path, *options: object) -> str | None:
     pytest.importorskip("fairseq")
     words = ["--raw", raw, "--output", output, "--languages", "en", "de", "--vocabulary", 120, *options]
-    return called(subwords, *words)
+    return message_of(subwords, *words)
 
 
 @pytest.mark.parametrize("tokenizer", KINDS)

@@ -110,7 +110,8 @@ ROTATIONS: dict[str, tuple[str, str, Callable[[], Logits]]] = {
     "x-transformers ntk": ("rope", "scaling=ntk,factor=4", lambda: x_transformers(base_rescale_factor=4.0)),
     "x-transformers half a head": ("rope", "fraction=0.5", lambda: x_transformers(WIDTH // 2)),
     "x-transformers half a head, ntk": (
-        *("rope", "fraction=0.5,scaling=ntk,factor=2"),
+        "rope",
+        "fraction=0.5,scaling=ntk,factor=2",
         lambda: x_transformers(WIDTH // 2, base_rescale_factor=2.0),
     ),
     "xPos": ("xpos", "", lambda: x_transformers(use_xpos=True, scale_base=512)),
@@ -121,14 +122,15 @@ all_rotations = pytest.mark.parametrize(("spec", "args", "peer"), ROTATIONS.valu
 
 @all_rotations
 def test_rotations_are_those_of_the_peer(spec: str, args: str, peer: Callable[[], Logits]) -> None:
-    for causal in (True,) if spec == "xpos" else (False, True):
+    directions, tolerance = ([True], 2 * ROUNDED) if spec == "xpos" else ([False, True], ROUNDED)
+    for causal in directions:
         mine = mine_with(spec, args, causal=causal)
-        check_same(mine, Literal(mine, peer()), 2 * ROUNDED, causal=causal)
+        check_same(mine, Literal(mine, peer()), tolerance, causal=causal)
 
 
 @all_rotations
 def test_wrong_rotations_show(spec: str, args: str, peer: Callable[[], Logits]) -> None:
-    """The mistakes are the default options, the other layout, and an exchange of left and right."""
+    """The mistakes are an exchange of left and right, the other layout, and the default options."""
     causal, logits = spec == "xpos", peer()
     mine = mine_with(spec, args, causal=causal)
     assert differs(mine, Literal(mine, lambda q, k: logits(q.flip(2), k.flip(2)).flip(2, 3)), causal=causal)
@@ -140,7 +142,7 @@ def test_wrong_rotations_show(spec: str, args: str, peer: Callable[[], Logits]) 
 
 @pytest.mark.parametrize(("heads", "penalised"), [(8, 8), (12, 12), (8, 1), (8, 3)])
 def test_alibi_is_that_of_x_transformers(heads: int, penalised: int) -> None:
-    """If all heads are penalised, a reward, distances that are too large by 1 and reversed heads show clearly."""
+    """If all heads have a penalty, a reward, distances that are too large by 1 and reversed heads show."""
     bias = oracle("x_transformers.x_transformers").AlibiPositionalBias(penalised, heads)(KEYS, KEYS).double()
     mine = Mine("alibi", f"heads={penalised}", heads=heads, head_dim=2)
 
@@ -149,8 +151,9 @@ def test_alibi_is_that_of_x_transformers(heads: int, penalised: int) -> None:
 
     for causal in (False, True):
         check_same(mine, peer(bias), ROUNDED, causal=causal)
-    for wrong in (-bias, bias.roll(1, -1), bias.flip(0)):
-        assert differs(mine, peer(wrong)) or penalised < heads
+    if penalised == heads:
+        for wrong in (-bias, bias.roll(1, -1), bias.flip(0)):
+            assert differs(mine, peer(wrong))
 
 
 @both_directions

@@ -20,9 +20,9 @@ from torch.nn import functional as F
 from torch.profiler import ProfilerActivity, profile
 
 from fairseq_posenc.attention import KeyValueCache, Projected, SelfAttention, attend
-from fairseq_posenc.encodings import StackShape, build
+from fairseq_posenc.encodings import StackShape
 from fairseq_posenc.encodings.building import parse
-from fairseq_posenc.encodings.facts import on_meta
+from fairseq_posenc.encodings.facts import BASE, at_base_size, on_meta
 from fairseq_posenc.ops.content import dot_products, of_values
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
@@ -40,31 +40,23 @@ def checked(text: str, flag: str = "--encodings") -> str:
         ValueError: The encoding is unknown or works nowhere; the message names the setting `flag`.
     """
     label = parse(text, None, flag).label
-    if not works(label, causal=False):
-        with torch.device("meta"):
-            build(label, None, replace(_shape(causal=True), name_flag=flag, args_flag=flag))
+    at_base_size(label, None, flag)
     return label
 
 
 def works(label: str, *, causal: bool) -> bool:
     """Return whether an encoding works in decoders (if `causal` is true) or in encoders (otherwise)."""
-    return on_meta(label, None, _shape(causal)) is not None
+    return on_meta(label, None, replace(BASE, causal=causal, has_cls=not causal)) is not None
 
 
 def hooks(label: str) -> set[str]:
     """Return the hooks that an encoding implements with its options."""
-    built = on_meta(label, None, _shape(causal=not works(label, causal=False)))
-    assert built is not None
-    return {hook for member in built.members.values() for hook in member.hooks}
+    return {hook for member in at_base_size(label).members.values() for hook in member.hooks}
 
 
 def decodes(label: str) -> bool:
     """Return whether an encoding works in incremental decoding; none works there that compresses keys."""
     return works(label, causal=True) and "compress" not in hooks(label)
-
-
-def _shape(causal: bool) -> StackShape:
-    return StackShape(1, 12, 768, 512, causal=causal, has_cls=not causal)
 
 
 @dataclass(frozen=True)

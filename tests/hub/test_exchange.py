@@ -175,17 +175,14 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return masked_lm.write_corpus(tmp_path_factory.mktemp("corpus") / "data-bin")
 
 
-def tokens() -> dict[str, Tensor]:
-    ids = torch.randint(4, len(masked_lm.PIECES), (2, LENGTH), generator=torch.Generator().manual_seed(0))
-    ids[:, 0], ids[0, -1], ids[1, 9], ids[1, 10:] = 0, 2, 2, 1
-    return {"input_ids": ids, "attention_mask": ids.ne(1).long()}
+#: Sentences of the corpus, whose dictionary has four special symbols.
+INPUTS = batch("roberta", words=4 + len(masked_lm.PIECES))
 
 
 def fairseq_logits(model: Any) -> Tensor:
-    inputs = tokens()
     with torch.no_grad():
-        output, _ = model(inputs["input_ids"], unmasked_tokens=inputs["input_ids"])
-    return output[inputs["attention_mask"].bool()]
+        output, _ = model(INPUTS["input_ids"], unmasked_tokens=INPUTS["input_ids"])
+    return output[INPUTS["attention_mask"].bool()]
 
 
 @pytest.mark.parametrize(("flags", "model"), cases(masked_lm, ENCODERS))
@@ -198,11 +195,11 @@ def test_an_exported_model_keeps_its_logits(flags: str, model: str, data: Path, 
         other = transformers.AutoModelForMaskedLM.from_pretrained(folder).eval()
     else:
         other = in_transformers(folder, "AutoModelForMaskedLM")
-        labels = tokens()["input_ids"]
+        labels = INPUTS["input_ids"]
         loss = torch.nn.functional.cross_entropy(other(labels).logits.flatten(0, 1), labels.flatten())
         close(other(labels, labels=labels).loss, loss)
     for each in (other, fairseq_posenc.load(folder), fairseq_posenc.load(tmp_path / "checkpoint.pt")):
-        close(logits(each, tokens()), fairseq_logits(source))
+        close(logits(each, INPUTS), fairseq_logits(source))
 
 
 def test_a_checkpoint_of_fairseq_gets_another_encoding(data: Path, tmp_path: Path) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support_recipes import GOLDEN, RECIPES, ROOT, presets, ran, refused, run, stored, text
+from support_recipes import GOLDEN, RECIPES, ROOT, planned, presets, ran, refused, run, stored, text, values
 
 from fairseq_posenc.core.refusal import InputError
 from recipes.lib import settings
 
 REFUSED = tomllib.loads(Path(__file__).with_name("refused.toml").read_text("utf-8"))
+COMMANDS = tomllib.loads(Path(__file__).with_name("commands.toml").read_text("utf-8"))["case"]
 
 
 @pytest.fixture
@@ -52,6 +55,34 @@ def test_every_preset_runs_the_commands_of_its_golden_text(name: str) -> None:
     assert set(presets(recipe)) == known, "run: python tests/support_recipes.py --write"
     changed = [preset for preset in presets(recipe) if text(recipe, preset) != stored(recipe, preset).read_text()]
     assert not changed, f"run: python tests/support_recipes.py --write {name}, and read what changed"
+
+
+def write(path: Path, content: str | int) -> None:
+    """Write a file with a text, or a sparse file of some bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    if isinstance(content, int):
+        os.truncate(path, content)
+    else:
+        path.write_text(content)
+
+
+@pytest.mark.parametrize("case", COMMANDS, ids=lambda case: case["name"])
+def test_options_and_files_change_the_commands(case: dict[str, Any], tmp_path: Path) -> None:
+    for name, content in case.get("files", {}).items():
+        write(tmp_path / name, content)
+    options = shlex.split(case["options"].replace("{folder}", str(tmp_path)))
+    process = run(RECIPES[case["recipe"]], *options, "--output", "OUT", "--dry-run", cwd=tmp_path)
+    assert (process.returncode, case.get("refused", "") in process.stderr) == ("refused" in case, True), process.stderr
+    assert case.get("says", "") in process.stdout
+    commands = planned(process.stdout)
+    for step, flags in case.get("commands", {}).items():
+        for words in flags:
+            flag, *expected = words.replace("{folder}", str(tmp_path)).split()
+            assert values(commands[step], flag) == expected
+    for step, flags in case.get("lacks", {}).items():
+        assert not {*flags} & {*commands[step]}
+    assert not {*case.get("absent", [])} & {*commands}
 
 
 @pytest.mark.parametrize(("name", "words"), [(name, words) for name, table in REFUSED.items() for words in table])

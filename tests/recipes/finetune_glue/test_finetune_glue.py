@@ -17,7 +17,7 @@ import prepare_glue
 from integration import support
 from support_exchange import imported, random_model, saved
 from support_glue import prepare, task_files
-from support_recipes import ROOT, called, run
+from support_recipes import ROOT, called
 from support_scripts import hashes
 
 from fairseq_posenc.papers.reading import every, figures
@@ -128,15 +128,6 @@ def test_a_model_that_is_too_short_or_another_is_refused(place: Path) -> None:
     called(check, *words, "learned", learned, "none", *longer)
     with pytest.raises(SystemExit, match=r"has the encoding learned, but --pos-enc asks for shaw\[clip=8\]"):
         called(check, *words, "shaw[clip=8]", learned, "none", "--length", 16)
-
-
-def test_models_that_are_not_there_are_refused_with_the_command_that_pretrains_them(tmp_path: Path) -> None:
-    words = ("--preset", "heads", "--output", tmp_path / "out", "--device", "cpu", "--pretrained")
-    (tmp_path / "run" / "checkpoints" / "m4.s1").mkdir(parents=True)
-    (tmp_path / "run" / "checkpoints" / "m4.s1" / "checkpoint_last.pt").write_text("")
-    command = "recipes/pretrain_mlm/run.sh --preset m4m-small --pos-enc"
-    problem = f"the run has no model with the encoding m4[share=none]. To pretrain models: {command} 'm4[share=none]'"
-    assert problem in run("finetune_glue", *words, tmp_path / "run").stderr
 
 
 # --- choosing

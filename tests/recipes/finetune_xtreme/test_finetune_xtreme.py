@@ -11,55 +11,11 @@ import pytest
 pytest.importorskip("fairseq")
 
 import support_squad as s
-from support_recipes import planned, run, values
 
 from fairseq_posenc.metrics import squad
 from recipes.lib.finetuning import baselines, published
 from recipes.lib.finetuning.columns import main_columns, more_columns
 from recipes.lib.finetuning.tasks import QUESTIONS
-
-SMALL = ("--preset", "small", "--pretrained", "m4.pt", "--device", "cpu", "--pos-enc", "m4", "--tasks")
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Return a folder with English questions for training, and questions of XQuAD in two languages."""
-    for name in ("squad/train-v1.1.json", "xquad/xquad.de.json", "xquad/xquad.zh.json"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("{}")
-    return tmp_path
-
-
-def test_without_english_questions_that_choose_the_last_checkpoint_is_scored(folder: Path) -> None:
-    words = ("finetune_xtreme", *SMALL, "XQuAD", "--corpus", folder)
-    (train,) = (command for command in planned(*words, cwd=folder).values() if command[0] == "fairseq-train")
-    assert "--disable-validation" in train
-    assert "--best-checkpoint-metric" not in train
-    words = (*words, "--learning-rates", "1,2")
-    assert (
-        "Choosing among several --learning-rates or --epochs needs English questions" in run(*words, cwd=folder).stderr
-    )
-    (folder / "squad" / "dev.json.gz").write_text("")
-    commands = planned(*words, cwd=folder).values()
-    trainings = [command for command in commands if command[0] == "fairseq-train"]
-    assert [values(command, "--best-checkpoint-metric") for command in trainings] == [["spans"], ["spans"]]
-    (prepare,) = (command for command in commands if "--without" in command)
-    assert values(prepare, "--eval") == ["squad/dev.json.gz"]
-    assert values(prepare, "--without")[0].startswith("xquad=")  # nothing is trained or chosen by what is scored
-
-
-def test_one_model_answers_all_sets_in_the_languages_that_they_have(folder: Path) -> None:
-    words = ("finetune_xtreme", *SMALL, "XNLI,XQuAD,TyDiQA", "--languages", "en,fi,zh", "--corpus", folder)
-    commands = planned(*words, cwd=folder).values()
-    assert sum(command[0] == "fairseq-train" for command in commands) == 2
-    sets = [command for command in commands if "--set" in command]
-    languages = {values(command, "--set")[0]: values(command, "--languages")[0] for command in sets}
-    assert languages == {"xquad": "en,zh", "tydiqa": "en,fi"}
-    process = run("finetune_xtreme", *SMALL, "MLQA", "--languages", "fi", "--corpus", folder, "--dry-run", cwd=folder)
-    assert "--languages fi: MLQA has only the languages en,ar,de,es,hi,vi,zh" in process.stderr
-    assert "fairseq-train" not in process.stdout
-    process = run("finetune_xtreme", *SMALL, "MLQA", "--corpus", folder / "xquad", cwd=folder)
-    assert "has train-v1.1.json or train.json. Give --train-file." in process.stderr
 
 
 def questions(text: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Test the pretraining recipe: where its text comes from, and the scores of its programs."""
+"""Test the programs of the pretraining recipe, and that a training can start from a BERT."""
 
 from __future__ import annotations
 
@@ -7,76 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support_recipes import planned, run, values
+from support_recipes import run
 
 RECIPE = "pretrain_mlm"
-
-
-def folder_of_text(folder: Path) -> Path:
-    for name in ("train.a.txt", "train.b.jsonl.gz", "valid.a.txt", "notes.txt"):
-        (folder / name).write_text("One document.\n")
-    return folder
-
-
-def corpus_of(command: list[str]) -> dict[str, list[str]]:
-    flags = ("--train", "--valid", "--valid-part", "--languages", "--tokenizer-path", "--vocabulary", "--tasks")
-    return {flag[2:]: values(command, flag) for flag in flags if flag in command}
-
-
-# --- text
-
-
-def test_flags_of_prepare_corpus_win() -> None:
-    command = planned(RECIPE, "--corpus", "openwebtext", "--prepare.valid-part", 0.01, "--prepare.cased", "true")[
-        "shards"
-    ]
-    assert values(command, "--valid-part") == ["0.01"]
-    assert "--cased" in command
-
-
-def test_a_folder_is_its_train_and_valid_files(tmp_path: Path) -> None:
-    corpus = corpus_of(planned(RECIPE, "--corpus", folder_of_text(tmp_path))["shards"])
-    assert [Path(word).name for word in corpus["train"]] == ["train.a.txt", "train.b.jsonl.gz"]
-    assert [Path(word).name for word in corpus["valid"]] == ["valid.a.txt"]
-    (tmp_path / "valid.a.txt").unlink()
-    assert "the folder must have train.* and valid.*" in run(RECIPE, "--corpus", tmp_path, "--dry-run").stderr
-
-
-@pytest.mark.parametrize(("mebibytes", "shards"), [(0, 1), (25, 2), (35, 3)])
-def test_a_short_text_has_fewer_shards_and_the_user_is_told(mebibytes: int, shards: int, tmp_path: Path) -> None:
-    with (folder_of_text(tmp_path) / "train.a.txt").open("ab") as file:
-        file.truncate((mebibytes << 20) + 20)  # a sparse file
-    process = run(RECIPE, "--corpus", tmp_path, "--shards", 3, "--dry-run")
-    assert (f"--shards 3 is lowered to {shards}, because" in process.stdout) == (shards < 3)
-    steps = planned(RECIPE, "--corpus", tmp_path, "--shards", 3)
-    assert corpus_of(steps["shards"])["tasks"] == [str(shards)]
-    assert steps["train:none.s1"][1].split(":") == [f"OUT/data/shard{number:05d}" for number in range(shards)]
-
-
-def test_a_prepared_corpus_is_used_as_it_is(tmp_path: Path) -> None:
-    for name in ("shard00000", "shard00001"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "corpus.json").write_text(json.dumps({"options": {"tokenizer": "gpt2", "longest": 126}}, indent=1))
-    words = ("--corpus", tmp_path, "--masking", "whole-word")
-    steps = planned(RECIPE, *words)
-    assert not {"shards", "fetch:gpt2-bpe"} & set(steps)
-    assert steps["train:none.s1"][1] == f"{tmp_path}/shard00000:{tmp_path}/shard00001"
-    assert values(steps["train:none.s1"], "--subwords") == ["gpt2"]
-    assert values(steps["train:none.s1"], "--gpt2-encoder-json") == [f"{tmp_path}/tokenizer/encoder.json"]
-    assert "Give --length 128 or more" in run(RECIPE, *words, "--length", 64, "--dry-run").stderr
-
-
-# --- settings
-
-
-def test_the_linear_decay_ends_with_the_training() -> None:
-    command = planned(RECIPE, "--train.max-update", 5000)["train:none.s1"]
-    assert values(command, "--total-num-update") == ["5000"]
-    command = planned(RECIPE, "--train.max-update", 50, "--train.total-num-update", 70)["train:none.s1"]
-    assert values(command, "--total-num-update") == ["70"]
-
-
-# --- programs
 
 
 def test_the_loss_of_frequencies() -> None:

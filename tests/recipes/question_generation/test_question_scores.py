@@ -1,4 +1,4 @@
-"""Test the recipe for question generation: its scores, its examples, and the commands for one's own questions."""
+"""Test the recipe for question generation: its scores and its examples."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import prepare_questions
 import pytest
-from support_recipes import called, planned, values
+from support_recipes import called
 
 from fairseq_posenc import metrics
 from recipes.lib import runs
@@ -30,9 +30,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def items(data: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (data / "valid.surface.jsonl").read_text("utf-8").splitlines()]
-
-
-# --- scores
 
 
 def test_an_item_without_a_question_is_not_scored_as_an_empty_one(tmp_path: Path) -> None:
@@ -103,17 +100,3 @@ def test_a_run_has_scores_questions_baselines_and_examples(
 
 def test_examples_stay_on_a_line_and_have_no_tags() -> None:
     assert score.plain(" <s>\n a") == "&lt;s> a"
-
-
-# --- settings
-
-
-def test_ones_own_files_and_prepared_questions(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text("{}")
-    words = ("question_generation", "--corpus", tmp_path)
-    prepare = next(command for command in planned(*words, "--sets", "a.json,b.json").values() if "--valid" in command)
-    assert values(prepare, "--train") + values(prepare, "--valid") == [f"{tmp_path}/a.json", f"{tmp_path}/b.json"]
-    (tmp_path / "questions.json").write_text("{}")
-    commands = planned(*words).values()
-    assert not [command for command in commands if "prepare_questions.py" in " ".join(command)]
-    assert ["fairseq-train", str(tmp_path)] in [command[:2] for command in commands]

@@ -1,4 +1,4 @@
-"""Test the recipe for text classification: scores, predictions, files for GLUE's server, and the commands of a task."""
+"""Test the recipe for text classification: scores, predictions, and files for GLUE's server."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ from types import SimpleNamespace
 
 import prepare_text_classification
 import pytest
-from support_recipes import called, planned
+from support_recipes import called
 
 from recipes.lib import runs
-from recipes.lib.departures import flags
 from recipes.text_classification import evaluate
-
-# --- scores
 
 
 def rows(name: str, gold: dict[str, list[int]]) -> evaluate.Rows:
@@ -97,31 +94,3 @@ def test_only_all_published_rows_are_the_papers() -> None:
     assert evaluate.differs(imdb) == []  # type: ignore[arg-type]
     imdb.record["splits"]["valid"]["items"] -= 1
     assert evaluate.differs(imdb) == ["24,999 rows for training and 25,000 for the test, not 25,000 and 25,000"]  # type: ignore[arg-type]
-
-
-# --- settings
-
-
-def trainings(*words: object) -> list[dict[str, str]]:
-    """Return the flags of the trainings that a command line leads to."""
-    commands = planned("text_classification", "--seeds", "1", *words).values()
-    return [flags(command) for command in commands if command[0] == "fairseq-train"]
-
-
-def test_pairs_begin_with_cls_and_have_segments() -> None:
-    single, pair = trainings("--preset", "paper", "--tasks", "SST-2,QQP", "--pos-enc", "shaw[clip=4]")
-    assert (single["pos-enc"], single["pooling"], single["metrics"]) == ("shaw", "max", "accuracy")
-    assert (pair["pos-enc"], pair["pooling"], pair["metrics"]) == ("shaw+segments-input", "cls", "accuracy,f1")
-    assert ("init-token" in single, pair["init-token"]) == (False, "0")
-    (without,) = trainings("--preset", "paper", "--tasks", "QQP", "--pos-enc", "xl", "--segments", "none")
-    assert without["pos-enc"] == "xl"
-
-
-def test_flags_of_the_command_line_win_over_the_schedule(tmp_path: Path) -> None:
-    names = ("max-update", "total-num-update", "warmup-updates", "save-interval-updates")
-    (train,) = trainings("--preset", "paper", "--tasks", "RTE", "--pos-enc", "xl", "--train.max-update", "40")
-    assert [train[name] for name in names] == ["40", "40", "1000", "500"]
-    (tmp_path / "train.tsv").write_text("title\ttopic\n")
-    own = ["--corpus", str(tmp_path), "--text", "title", "--schedule", f"others:9:9:9,{tmp_path.name}:250:30:50"]
-    (train,) = trainings("--preset", "small", "--pos-enc", "xl", *own)
-    assert [train[name] for name in names] == ["250", "250", "30", "50"]

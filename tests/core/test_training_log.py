@@ -64,6 +64,10 @@ def test_an_error_of_an_earlier_attempt_does_not_count(log: Path) -> None:
     assert read_divergence(log) is None
     log.write_text(attempts + error, encoding="utf-8")
     assert read_divergence(log) == Divergence(2, 4.0, finite=False)
+    log.write_text(attempts + "RuntimeError: out of memory\n", encoding="utf-8")
+    assert read_divergence(log) is None
+    log.write_text(COMMAND + error, encoding="utf-8")
+    assert read_divergence(log) == Divergence(0, None, finite=False)
 
 
 def test_a_divergence_says_when_and_how() -> None:

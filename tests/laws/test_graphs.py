@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_posenc.attention import graphs
+from fairseq_posenc.attention import graphs, windows
 from fairseq_posenc.core import relative
 from fairseq_posenc.stack import Stack
 
@@ -167,6 +167,11 @@ def test_single_samples_short_texts_padding_and_validation_need_few_graphs() -> 
                 stack.train(training)(embedded(tokens, stack.shape.dim).float(), positions_of(tokens, stack))
         counts.append(compiled_graphs())
     assert counts[0] == counts[1] <= 16
+
+
+def test_blocks_of_a_window_need_few_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windows, "SMALLEST", 4)
+    check_graphs(Case("alibi", {"window": 4}, causal=True), MOST, layers=1)
 
 
 def test_two_encodings_in_a_process_do_not_disturb_each_other() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from fairseq_posenc.core import compose
 
@@ -20,7 +21,7 @@ def check_beyond(case: Case) -> None:
     limit = stack.pos.limit
     assert stack.pos.capabilities.extrapolates == (limit is None or limit > MAXIMUM), "the limit contradicts it"
     warnings: list[str] = []
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, torch.no_grad():
         patch.setattr(compose.logger, "warning", lambda text, *args: warnings.append(text % args))
         run(stack, padded([MAXIMUM], MAXIMUM))
         assert not warnings, "a warning within the maximum length"

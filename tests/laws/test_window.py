@@ -17,9 +17,11 @@ from fairseq_posenc.encodings import build
 from fairseq_posenc.positions import Positions
 
 from .cases import Case, defaults, first_of_kind
-from .compare import assert_close, assert_refused
+from .compare import assert_refused
 from .scene import Scene, attend_all, batch_of, new_caches, observed, positions_of, use_path
 from .test_compositions import listed
+from .test_documents import check_documents
+from .test_own_positions import check_own
 from .test_reference import check_fused, check_reference
 
 WINDOW = 3
@@ -54,17 +56,9 @@ def test_a_window_equals_the_reference_in_blocks_and_as_a_whole(
 
 @pytest.mark.parametrize("case", listed("windows"))
 def test_documents_and_own_positions_are_the_same_in_blocks(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    stack = Scene(queries=16).stack(case)
-    _, x, where = batch_of(stack, [16, 16])
-    documents = torch.tensor([[0] * 5 + [1] * 11, [0] * 12 + [1] * 4])
-    ids = torch.arange(16) * 2 if case.spec != "learned+none" else torch.arange(16)
-    for positions in (replace(where, documents=documents), replace(where, ids=ids)):
-        outputs = []
-        for size in (1, 1000):
-            monkeypatch.setattr(windows, "SMALLEST", size)
-            with torch.no_grad():
-                outputs.append(attend_all(stack, x, replace(positions)))
-        assert_close(outputs[0], outputs[1], 1e-12, "in blocks")
+    monkeypatch.setattr(windows, "SMALLEST", 1)
+    check_documents(case)
+    check_own(case, Scene(queries=14))
 
 
 # -- what a window costs -----------------------------------------------------------------------------------------------

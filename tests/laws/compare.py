@@ -26,12 +26,6 @@ def assert_all_close(actual: Mapping[str, Tensor], expected: Mapping[str, Tensor
         assert_close(actual[name], tensor, tolerance, f"{what}: {name}")
 
 
-def assert_same(actual: Tensor, expected: Tensor, what: str = "") -> None:
-    """Assert that two tensors are equal bit for bit."""
-    assert_finite(actual, what)
-    assert torch.equal(actual, expected), f"{what}: differs by {float((actual - expected).detach().abs().max()):.3g}"
-
-
 def assert_finite(x: Tensor, what: str = "") -> None:
     """Assert that a tensor has no NaN and no infinity."""
     assert bool(torch.isfinite(x).all()), f"{what}: {int((~torch.isfinite(x)).sum())} of {x.numel()} are not finite"

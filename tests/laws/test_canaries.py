@@ -35,7 +35,7 @@ from .test_gradients import check_frozen, check_gradients, check_per_sample
 from .test_half import check_half, check_sums
 from .test_incremental import MEMORY, check_incremental, check_memory, check_reorder, check_steps
 from .test_length import check_beyond
-from .test_options import check_option, other_values
+from .test_options import check_options
 from .test_padding import check_alone, check_empty_batch, check_empty_rows, check_padding
 from .test_reference import check_fused, check_fused_gradients, check_reference
 from .test_schedule import check_schedule
@@ -44,12 +44,7 @@ from .test_statistics import check_statistics
 from .test_undeclared import CONTRADICTIONS, NEEDS, PLACES, check_contradiction, check_undeclared
 
 pytestmark = pytest.mark.usefixtures("_new_memory_is_nan")
-Law = Callable[[Case], Any]
-
-
-def check_own_option(case: Case) -> None:
-    """Check the option that a broken encoding adds, which is the last one."""
-    check_option(case, *other_values(case)[-1])
+Law = Callable[..., Any]
 
 
 def named(law: Law, **settings: Any) -> dict[str, Law]:
@@ -62,7 +57,7 @@ SIMPLE = (
     check_reference, check_fused, check_fused_gradients, check_schedule, check_causality, check_padding,
     check_empty_rows, check_incremental, check_memory, check_documents, check_shift, check_direction, check_beyond,
     own.check_own, own.check_limit, caches.check_lengths, caches.check_copy, check_sums, check_count,
-    initial.check_step_zero, check_own_option, check_gradients, check_frozen, check_per_sample, check_empty_batch,
+    initial.check_step_zero, check_options, check_gradients, check_frozen, check_per_sample, check_empty_batch,
     check_statistics,
 )  # fmt: skip
 CHANGES = (caches.in_place, caches.replaced_parameters, caches.swapped, caches.written_behind)

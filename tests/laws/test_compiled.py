@@ -94,7 +94,8 @@ LENGTH = 16
 TOLERANCE = 1e-5
 #: ONNX has no operator that solves triangular systems.
 NOT_IN_ONNX = {"path"}
-EXPORTED_ALWAYS = [Case("shaw", {"clip": 2}), Case("rope"), Case("m3"), Case("t5", causal=True)]
+WITH_WINDOW = Case("rope+none", {"none.window": 4})
+EXPORTED_ALWAYS = [Case("shaw", {"clip": 2}), Case("rope"), Case("m3"), Case("t5", causal=True), WITH_WINDOW]
 
 
 class Model(nn.Module):

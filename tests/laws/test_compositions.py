@@ -89,19 +89,6 @@ def test_every_pair_equals_its_reference_or_is_refused_by_name(pair: tuple[str, 
     check_reference(case, Scene(before=2, side="left", layers=1))  # CASES have two layers
 
 
-def test_the_scale_of_a_member_holds_for_the_composition_in_its_layers() -> None:
-    shape = Case("t5").shape(layers=3)
-    usual = shape.head_dim**-0.5
-    scales = {
-        ("t5", ""): [usual] * 3,
-        ("learned+t5", "content_scale=one"): [1] * 3,
-        ("t5+shaw", "t5.content_scale=one,t5.layers=2"): [usual, 1, usual],
-    }
-    for (spec, args), expected in scales.items():
-        built = build(spec, args, shape)
-        assert [built.layer(index).scale for index in (1, 2, 3)] == expected
-
-
 def test_capabilities_are_the_intersection_but_the_union_of_direction() -> None:
     shape = Case("none", causal=True).shape()
     assert build("alibi+none", None, shape).capabilities == replace(RELATIVE, directional=False)

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from fairseq_posenc.core import compose
-from fairseq_posenc.stack import Stack
 
 from .cases import LENGTH_FLAG, Case, claims, in_turn
 from .compare import assert_close, assert_refused
@@ -22,7 +21,7 @@ def check_beyond(case: Case) -> None:
     limit = stack.pos.limit
     assert stack.pos.capabilities.extrapolates == (limit is None or limit > MAXIMUM), "the limit contradicts it"
     warnings: list[str] = []
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, torch.no_grad():
         patch.setattr(compose.logger, "warning", lambda text, *args: warnings.append(text % args))
         run(stack, padded([MAXIMUM], MAXIMUM))
         assert not warnings, "a warning within the maximum length"
@@ -30,18 +29,12 @@ def check_beyond(case: Case) -> None:
             too_long = padded([limit + 1], limit + 1)
             assert_refused(lambda: run(stack, too_long), case.spec, str(limit), LENGTH_FLAG)
         if limit is None or limit >= BEYOND:
-            check_against_reference(stack)
+            _, x, positions = batch_of(stack, [BEYOND, 10])
+            expected = literal_all(stack, literal_embed(stack.pos, x, positions), positions)
+            for _ in range(2):  # the warning must be logged only once
+                assert_close(attend_all(stack, x, positions), expected, 1e-9, "beyond the maximum length")
             assert len(warnings) == 1, f"{len(warnings)} warnings instead of one"
             assert LENGTH_FLAG in warnings[0]
-
-
-def check_against_reference(stack: Stack) -> None:
-    """Compare with the reference twice, because the warning must be logged only once."""
-    _, x, positions = batch_of(stack, [BEYOND, 10])
-    with torch.no_grad():
-        expected = literal_all(stack, literal_embed(stack.pos, x, positions), positions)
-        for _ in range(2):
-            assert_close(attend_all(stack, x, positions), expected, 1e-9, "beyond the maximum length")
 
 
 @pytest.mark.parametrize("case", in_turn(now=claims))

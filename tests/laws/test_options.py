@@ -27,12 +27,6 @@ from .scene import attend_all, batch_of, drawn
 LENGTH, LONGEST = 24, 12
 
 
-def other_values(case: Case) -> list[tuple[str, Any]]:
-    """Return all options of an encoding with all their values other than the default."""
-    fields = dataclasses.fields((case.cls or get(case.name)).Options)
-    return [(field.name, value) for field in fields for value in alternatives(field)]
-
-
 def what_it_is(case: Case) -> tuple[Any, ...]:
     """Return the declarations of an encoding and its initial parameters."""
     torch.manual_seed(0)
@@ -49,16 +43,18 @@ def output_of(case: Case, length: int, dtype: torch.dtype = torch.float64, layer
         return attend_all(stack, *batch_of(stack, [length, length])[1:])
 
 
-def check_option(case: Case, name: str, value: Any) -> None:
-    """Check that another value changes declarations, initial parameters or outputs, or is refused.
+def check_options(case: Case) -> None:
+    """Check that every other value of an option changes declarations, initial parameters or outputs, or is refused.
 
     `none` may also find nothing to switch off, in the one direction and not in the other: one setting then serves
     the encoder and the decoder of a translation model.
     """
-    effect = outcome(case, name, value)
-    if effect == "nothing" and value == "none":
-        effect = outcome(dataclasses.replace(case, causal=not case.causal), name, value)
-    assert effect != "nothing", f"{name}={value} changes nothing"
+    fields = dataclasses.fields((case.cls or get(case.name)).Options)
+    for name, value in [(field.name, value) for field in fields for value in alternatives(field)]:
+        effect = outcome(case, name, value)
+        if effect == "nothing" and value == "none":
+            effect = outcome(dataclasses.replace(case, causal=not case.causal), name, value)
+        assert effect != "nothing", f"{name}={value} changes nothing"
 
 
 def outcome(case: Case, name: str, value: Any) -> str:
@@ -75,8 +71,7 @@ def outcome(case: Case, name: str, value: Any) -> str:
 
 @pytest.mark.parametrize("case", defaults(), ids=str)
 def test_every_option_changes_something_or_is_refused(case: Case) -> None:
-    for name, value in other_values(case):
-        check_option(case, name, value)
+    check_options(case)
 
 
 def try_to_build(name: str, args: Any) -> str:

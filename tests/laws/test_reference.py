@@ -54,11 +54,13 @@ class Forward:
         attend_all(self.stack, self.x[:, :cut], self.positions(self.tokens[:, :cut]), caches=caches)
         return attend_all(self.stack, self.x[:, cut:], self.positions(self.tokens, cut), caches=caches)
 
+    def inputs(self) -> Tensor:
+        """Return the inputs of all columns, [B, K, d]."""
+        return torch.cat([self.memory, literal_embed(self.stack.pos, self.x, self.positions(self.tokens))], 1)
+
     def literal(self) -> Tensor:
         """Return the outputs of the literal attention, [L, B, Q, d]."""
-        inputs = literal_embed(self.stack.pos, self.x, self.positions(self.tokens))
-        inputs = torch.cat([self.memory, inputs], 1)
-        return literal_all(self.stack, inputs, self.positions(self.tokens, self.cached))
+        return literal_all(self.stack, self.inputs(), self.positions(self.tokens, self.cached))
 
     def outcome(self, output: Tensor) -> dict[str, Tensor]:
         """Return an output and its gradients for the inputs and all parameters."""

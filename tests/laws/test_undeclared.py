@@ -19,13 +19,6 @@ from .cases import Case, claims, defaults, directions, in_turn, uses_own, withou
 from .compare import assert_refused
 from .scene import Scene, batch_of, positions_of
 
-
-def check_built_direction(case: Case) -> None:
-    """Check that a stack in a direction in which the encoding does not work cannot be built."""
-    stack = "a decoder" if case.causal else "an encoder"
-    assert_refused(lambda: case.encoding(case.shape()), case.spec, f"does not work in {stack}")
-
-
 #: For each part of positions that must agree with the stack, a function that returns another value for a case.
 CONTRADICTIONS: dict[str, Callable[[Case], Any]] = {
     "causal": lambda case: not case.causal,
@@ -96,7 +89,9 @@ def test_every_encoding_serves_some_stack_and_refuses_the_other(name: str) -> No
     served = directions(name)
     assert served, f"{name} can be built for neither encoders nor decoders"
     for causal in {False, True} - set(served):
-        check_built_direction(Case(name, {}, causal))
+        other = Case(name, {}, causal)
+        words = f"does not work in {'a decoder' if causal else 'an encoder'}"
+        assert_refused(lambda other=other: other.encoding(other.shape()), name, words)
 
 
 @pytest.mark.parametrize("case", in_turn(now=without_options))

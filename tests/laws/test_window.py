@@ -12,16 +12,16 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fairseq_posenc.attention import formula, graphs, windows
+from fairseq_posenc.attention import formula, windows
 from fairseq_posenc.encodings import build
 from fairseq_posenc.positions import Positions
 
 from .cases import Case, defaults, first_of_kind
-from .compare import assert_close, assert_refused
+from .compare import assert_refused
 from .scene import Scene, attend_all, batch_of, new_caches, observed, positions_of, use_path
-from .test_compiled import check_exported
 from .test_compositions import listed
-from .test_graphs import MOST, check_graphs
+from .test_documents import check_documents
+from .test_own_positions import check_own
 from .test_reference import check_fused, check_reference
 
 WINDOW = 3
@@ -56,17 +56,9 @@ def test_a_window_equals_the_reference_in_blocks_and_as_a_whole(
 
 @pytest.mark.parametrize("case", listed("windows"))
 def test_documents_and_own_positions_are_the_same_in_blocks(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    stack = Scene(queries=16).stack(case)
-    _, x, where = batch_of(stack, [16, 16])
-    documents = torch.tensor([[0] * 5 + [1] * 11, [0] * 12 + [1] * 4])
-    ids = torch.arange(16) * 2 if case.spec != "learned+none" else torch.arange(16)
-    for positions in (replace(where, documents=documents), replace(where, ids=ids)):
-        outputs = []
-        for size in (1, 1000):
-            monkeypatch.setattr(windows, "SMALLEST", size)
-            with torch.no_grad():
-                outputs.append(attend_all(stack, x, replace(positions)))
-        assert_close(outputs[0], outputs[1], 1e-12, "in blocks")
+    monkeypatch.setattr(windows, "SMALLEST", 1)
+    check_documents(case)
+    check_own(case, Scene(queries=14))
 
 
 # -- what a window costs -----------------------------------------------------------------------------------------------
@@ -102,18 +94,6 @@ def test_a_decoding_step_reads_the_window_of_the_cache(monkeypatch: pytest.Monke
         logits = observed(monkeypatch, formula, "logits")
         attend_all(stack, x[:, 19:], positions_of(tokens, stack, cached=19), caches=caches)
     assert [x.shape[-1] for x in logits] == [3]
-
-
-def test_blocks_need_few_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graphs, "BACKEND", "eager")
-    monkeypatch.setattr(windows, "SMALLEST", 4)
-    torch._dynamo.reset()
-    check_graphs(Case("alibi", {"window": 4}, causal=True), MOST, layers=1)
-    torch._dynamo.reset()
-
-
-def test_a_stack_with_a_window_exports_as_a_whole() -> None:
-    check_exported(Case("rope+none", {"none.window": 4}))
 
 
 def test_a_window_that_hides_nothing_makes_no_mask() -> None:

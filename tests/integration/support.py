@@ -201,7 +201,7 @@ def end_reading() -> None:
     stop_reading()
     if multiprocessing.active_children():
         for item in gc.get_objects():
-            if isinstance(item, _MultiProcessingDataLoaderIter):
+            if type(item) is _MultiProcessingDataLoaderIter:  # isinstance would follow weak references that are gone
                 item._shutdown_workers()
 
 

@@ -15,10 +15,9 @@ from fairseq_posenc.hub import pretrained
 
 from . import lm, masked_lm, support
 
-Model = Callable[..., Tensor]
-
 BOS, EOS = 0, 2
-ENCODINGS = ["learned", "sentence-restart"]
+#: By encoding, the flag for which a masked language model needs the tokens before masking.
+ENCODINGS = {"learned": "--attend-within", "sentence-restart": "--pos-enc"}
 #: Inputs of a language model, in which an </s> belongs to what it begins. The second </s> in a row is an empty line.
 TEXT = torch.tensor([[EOS, 5, 6, EOS, EOS, 7, 5, EOS, 6]])
 #: Tokens before masking, in which an </s> belongs to what it ends, and the first </s> is an empty line.
@@ -70,7 +69,7 @@ def test_a_masked_language_model_reads_documents_as_alone(text: Path, encoding: 
 
     check_apart(logits(limited), logits(usual), PARTS[within][1], masked, UNMASKED)
     assert torch.equal(*(model(UNMASKED, features_only=True)[0] for model in (limited, usual)))
-    with pytest.raises(ValueError, match=r"(--attend-within|--pos-enc) .*needs the tokens before masking"):
+    with pytest.raises(ValueError, match=f"{ENCODINGS[encoding]} .*needs the tokens before masking.*--task"):
         limited(UNMASKED)
 
 

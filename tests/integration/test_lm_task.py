@@ -26,10 +26,9 @@ from .lm import ARCH, MEMORY, SIZES, STOCK_TASK, STREAMS
 
 PAD, EOS = 1, 2
 XL = ["--pos-enc", "xl"]
-ONE_MATRIX = "--adaptive-one-matrix --adaptive-softmax-cutoff 10,20 --no-attention-bias --init-std 0.02".split()
-#: Arguments of a model whose embedding and adaptive softmax share one matrix.
 UNTIED = [*ARCH, *(word for word in SIZES if word != "--share-decoder-input-output-embed")]
-BANDS = [*UNTIED, *ONE_MATRIX]
+#: Arguments of a model whose embedding and adaptive softmax share one matrix.
+BANDS = "--adaptive-one-matrix --adaptive-softmax-cutoff 10,20 --no-attention-bias --init-std 0.02".split()
 
 
 # -- streams ----------------------------------------------------------------------------------------------
@@ -123,7 +122,7 @@ def test_the_three_commands_agree(whole: tuple[Path, support.Run], lines: Path) 
     assert scores["tokens"] == sum(batch["ntokens"] for batch in lm.batches(whole[1].task))
 
 
-@pytest.mark.parametrize("model", [BANDS, [*UNTIED, "--adaptive-softmax-cutoff", "10,20"]], ids=["one matrix", "bands"])
+@pytest.mark.parametrize("model", [BANDS, ["--adaptive-softmax-cutoff", "10,20"]], ids=["one matrix", "bands"])
 def test_they_agree_on_an_adaptive_softmax(model: list[str], lines: Path, tmp_path: Path) -> None:
     """fairseq sums its loss band by band, but scores by the whole distribution.
 
@@ -131,7 +130,7 @@ def test_they_agree_on_an_adaptive_softmax(model: list[str], lines: Path, tmp_pa
     """
     loss = ["--criterion", "adaptive_loss", "--ddp-backend", "legacy_ddp", "--best-checkpoint-metric", "token_nll"]
     save = ["--max-update", 12, "--valid-subset", "valid", "--save-dir", tmp_path]
-    run = lm.train(lines, *XL, *loss, *save, model=model)
+    run = lm.train(lines, *XL, *loss, *save, model=[*UNTIED, *model])
     assert run.losses[-1] < run.losses[0] - 0.1
     last = tmp_path / "checkpoint_last.pt"
     trained = load_checkpoint_to_cpu(str(last))["extra_state"]["val_loss"]
@@ -140,8 +139,7 @@ def test_they_agree_on_an_adaptive_softmax(model: list[str], lines: Path, tmp_pa
 
 def test_training_flags_are_not_those_of_evaluation(whole: tuple[Path, support.Run], lines: Path) -> None:
     path = whole[0] / "checkpoint_last.pt"
-    pairs = [("--mem-length", "--eval-mem-length"), ("--tokens-per-sample", "--eval-segment-length")]
-    for flag, instead in pairs:
+    for flag, instead in {"--mem-length": "--eval-mem-length", "--tokens-per-sample": "--eval-segment-length"}.items():
         with pytest.raises(ValueError, match=f"{flag} 3: the model was trained .*{instead}"):
             scored(lines, path, flag, 3)
     assert scored(lines, path, "--mem-length", MEMORY)["tokens"] > 0
@@ -252,7 +250,7 @@ def test_probabilities_are_those_of_the_definition() -> None:
 
 
 def test_a_model_of_one_matrix_starts_as_it_was_asked_to(lines: Path) -> None:
-    model, _ = lm.built(lines, "--decoder-embed-dim", 64, model=BANDS, task=STOCK_TASK)
+    model, _ = lm.built(lines, "--decoder-embed-dim", 64, model=[*UNTIED, *BANDS], task=STOCK_TASK)
     assert model.decoder.embed_tokens.weight is model.decoder.adaptive_softmax.weight
     assert not model.decoder.embed_tokens.weight[PAD].any()
     assert not [name for name, _ in model.named_parameters() if "_proj.bias" in name]

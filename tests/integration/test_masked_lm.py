@@ -12,7 +12,6 @@ from fairseq_posenc.models.masked_lm import pair_segments
 from fairseq_posenc.positions import Positions, restart_ids
 
 from . import masked_lm
-from .masked_lm import STOCK_TASK
 
 PAD, BOS, EOS = 1, 0, 2
 #: The first id of pieces that do not begin a word.
@@ -48,12 +47,6 @@ def test_sentences_are_those_before_masking(text: Path, monkeypatch: pytest.Monk
         assert (seen[-1].restart_ids == restart_ids(original, PAD, (BOS, EOS))).all()
         hidden += int((original.eq(EOS) & inputs["src_tokens"].ne(EOS)).sum())
     assert hidden > 10  # so the masked tokens would give other sentence boundaries
-
-
-def test_without_them_sentences_are_not_guessed(text: Path) -> None:
-    model, task = masked_lm.built(text, "--pos-enc", "sentence-restart", task=STOCK_TASK)
-    with pytest.raises(ValueError, match="--task posenc_masked_lm"):
-        model(**masked_lm.batches(task)[0]["net_input"])
 
 
 def test_a_packed_sample_is_one_segment_and_begins_with_cls(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:

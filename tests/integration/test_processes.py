@@ -123,10 +123,11 @@ train one """
 
 
 @pytest.mark.long
-def test_two_processes_of_torchrun_learn_what_one_learns(data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", ["explicit", "compiled"])
+def test_two_processes_of_torchrun_learn_what_one_learns(path: str, data: Path, tmp_path: Path) -> None:
     """Without worker.py, fairseq-train under torchrun would run two independent trainings."""
-    flags = ["--pos-enc", "shaw", "--max-update", 3]
-    words = support.command_line(data, *flags, "--no-epoch-checkpoints", "--save-dir", "x")
+    flags = ["--pos-enc", "shaw", "--lr", "1e-3", "--adam-eps", "1e-6", "--max-update", 3]
+    words = support.command_line(data, *flags, "--pos-enc-path", path, "--no-epoch-checkpoints", "--save-dir", "x")
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "smoke.sh").touch()
     (tmp_path / "run.sh").write_text(f"{RECIPE}{shlex.join(words)}\n")

@@ -124,27 +124,13 @@ def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch._dynamo.reset()
 
 
-CLIPPED = ["--pos-enc", "shaw", "--pos-enc-args", "clip=4"]
-
-
 @pytest.mark.long
 @pytest.mark.usefixtures("as_on_a_gpu")
 @pytest.mark.parametrize("more", COMPILED.values(), ids=COMPILED)
 def test_training_options_change_nothing_in_the_compiled_formula(data: Path, more: str) -> None:
-    flags = [*CLIPPED, *more.split(), "--max-update", 3, "--pos-enc-path"]
+    flags = ["--pos-enc", "shaw", "--pos-enc-args", "clip=4", *more.split(), "--max-update", 3, "--pos-enc-path"]
     compiled, explicit = (support.train(data, *flags, path) for path in ("compiled", "explicit"))
     assert compiled.losses == pytest.approx(explicit.losses, rel=2e-3)
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("as_on_a_gpu")
-def test_two_processes_train_the_compiled_formula(data: Path, tmp_path: Path) -> None:
-    flags = [*CLIPPED, "--max-update", 2]
-    words = support.command_line(data, *flags, "--pos-enc-path", "compiled")
-    first, second = support.two_processes(tmp_path, words)
-    torch.testing.assert_close(first["model"], second["model"], rtol=0, atol=0)
-    alone = support.train(data, *flags, "--update-freq", 2)
-    assert first["losses"] == pytest.approx(alone.losses, rel=1e-5)
 
 
 # -- random positions -----------------------------------------------------------------------------------------------
@@ -171,13 +157,12 @@ def test_training_draws_positions_and_evaluation_does_not(data: Path, lines: Pat
 
 DECAY = ["--weight-decay", "0.5"]
 SPARING = [*DECAY, "--pos-enc-no-decay"]
-M2 = ["--pos-enc", "m2"]
 WAYS: dict[str, str] = support.table("trainings.toml", "weight_decay")
 LONG: dict[str, str] = support.table("trainings.toml", "weight_decay_long")
 
 
 def after(data: Path, *arguments: Any, updates: int = 1) -> dict[str, Tensor]:
-    run = support.train(data, *M2, *arguments, "--max-update", updates)
+    run = support.train(data, "--pos-enc", "m2", *arguments, "--max-update", updates)
     return {name: x.detach().clone() for name, x in run.model.named_parameters()}
 
 

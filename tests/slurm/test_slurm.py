@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SMOKE = [ROOT / "recipes" / "lm_wikitext103" / "run.sh", "--preset", "smoke", "--launch", "slurm", "--device", "cpu"]
 TRAINING = "train:learned.s1"  # the step that is interrupted
 LONGER = [*SMOKE, "--train.max-update", 600, "--train.save-interval-updates", 50]
-ONE_STEP = ["--pos-enc", "learned", "--until", "train"]
+LONGER += ["--pos-enc", "learned", "--until", "train"]
 # A job's own variables would make srun start the trainings inside this job. docs/cluster.md has the same line.
 LEAVE_JOB = 'for name in "${!SLURM_@}"; do [[ $name == SLURM_CONF ]] || unset "$name"; done'
 
@@ -37,10 +37,6 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 def slurm(*words: str) -> str:
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout
-
-
-def queued(name: str) -> bool:
-    return bool(slurm("squeue", "--noheader", "--name", name))
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +73,7 @@ def attempt(output: Path) -> Iterator[Attempt]:
     processes: list[subprocess.Popen[str]] = []
 
     def start(**variables: str) -> subprocess.Popen[str]:
-        command = [*map(str, LONGER), "--output", str(output), *ONE_STEP]
+        command = [*map(str, LONGER), "--output", str(output)]
         env = {**os.environ, **variables}
         pipe = subprocess.PIPE
         processes.append(subprocess.Popen(command, env=env, stdout=pipe, stderr=subprocess.STDOUT, text=True))
@@ -117,7 +113,7 @@ def test_a_training_run_goes_on_after_its_job_ended_early(output: Path, attempt:
     process = attempt_until_checkpoint()
     process.terminate()
     process.communicate()
-    wait_until(lambda: not queued(TRAINING))
+    wait_until(lambda: not slurm("squeue", "--noheader", "--name", TRAINING))
 
     process = attempt()
     printed, _ = process.communicate()

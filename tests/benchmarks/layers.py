@@ -180,7 +180,8 @@ def planned(args: argparse.Namespace) -> Iterator[Work]:
             for subject in (*labels, *others):
                 causal = part == "decode" or (isinstance(subject, str) and not steps.works(subject, causal=False))
                 one = Work(subject, replace(setting, causal=causal))
-                if (part != "decode" or steps.decodes(subject)) and (not args.quick or one.target is not None):
+                works = isinstance(subject, Peer) or steps.works(subject, causal=causal)
+                if works and (not args.quick or one.target is not None):
                     yield one
 
 

@@ -54,11 +54,6 @@ def hooks(label: str) -> set[str]:
     return {hook for member in at_base_size(label).members.values() for hook in member.hooks}
 
 
-def decodes(label: str) -> bool:
-    """Return whether an encoding works in incremental decoding; none works there that compresses keys."""
-    return works(label, causal=True) and "compress" not in hooks(label)
-
-
 @dataclass(frozen=True)
 class Setting:
     """Hold the conditions of a measurement. Encodings with equal conditions are measured together.

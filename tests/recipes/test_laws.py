@@ -13,13 +13,14 @@ import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import support_curves
 from support_recipes import RECIPES, ROOT, TOY, WITH_GPU, environment, ran, refused, run
 
 PLACES = {"words.txt", "none.s1@1", "none.s1@3", "none.s1.json", "shaw.s2@4", "shaw.s2.json"}
-LAUNCHED = tomllib.loads(Path(__file__).with_name("launch.toml").read_text("utf-8"))["training"]
+LAUNCHED = tomllib.loads(Path(__file__).with_name("launch.toml").read_text("utf-8"))
 TWO_SEEDS = ("--seeds", "1,2", "--until", "score")
 
 
@@ -314,27 +315,18 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
 # --- devices and launchers
 
 
-def visible(output: Path) -> dict[str, str]:
-    """Return the value of CUDA_VISIBLE_DEVICES in each training."""
-    logs = {path.name.removesuffix(".train.log"): path.read_text() for path in (output / "logs").glob("*.train.log")}
-    return {name: re.findall("^GPUs: (.*)$", log, re.MULTILINE)[0] for name, log in logs.items()}
+def visible(output: Path) -> set[str]:
+    """Return the values of CUDA_VISIBLE_DEVICES in the trainings."""
+    logs = [path.read_text() for path in (output / "logs").glob("*.train.log")]
+    return {re.findall("^GPUs: (.*)$", log, re.MULTILINE)[0] for log in logs}
 
 
-@pytest.mark.parametrize(
-    ("variables", "words", "wanted"),
-    [
-        ({"CUDA_VISIBLE_DEVICES": "6,7"}, ["--jobs", 2], {"6", "7"}),
-        ({"TOY_GPUS": "2"}, ["--jobs", 2], {"0", "1"}),
-        ({"CUDA_VISIBLE_DEVICES": "6,7"}, [], {"6,7"}),
-        ({"CUDA_VISIBLE_DEVICES": ""}, ["--jobs", 2], {""}),
-    ],
-)
-def test_parallel_jobs_divide_the_visible_gpus(
-    variables: dict[str, str], words: list[object], wanted: set[str], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("case", LAUNCHED["gpus"], ids=lambda case: f"{case['options']} {case['variables']}")
+def test_parallel_jobs_divide_the_visible_gpus(case: dict[str, Any], tmp_path: Path) -> None:
+    words, variables = case["options"].split(), case["variables"]
     printed = finish(tmp_path / "out", *words, "--until", "train", PATH=WITH_GPU, **variables)
-    assert set(visible(tmp_path / "out").values()) == wanted
-    assert ("device: gpu" in printed) == (wanted != {""})
+    assert visible(tmp_path / "out") == {*case["visible"]}
+    assert ("device: gpu" in printed) == (case["visible"] != [""])
 
 
 @pytest.mark.parametrize(("words", "needed"), [("--jobs 3", 3), ("--jobs 2 --processes 2 --batches 2", 4)])
@@ -343,25 +335,13 @@ def test_more_processes_than_gpus_are_refused(words: str, needed: int, tmp_path:
     assert f"this needs {needed} GPUs, and there are 2 (6 7)" in line
 
 
-@pytest.mark.parametrize(("capability", "flag"), [("9.0 10.0", "--bf16"), ("9.0 7.0", ""), ("N/A", "")])
-def test_precision_auto_is_bf16_where_all_gpus_have_it(capability: str, flag: str) -> None:
-    printed = run(TOY, "--dry-run", PATH=WITH_GPU, TOY_CAPABILITY=capability).stdout
-    assert ("--bf16" in printed) == bool(flag)
-    assert "--cpu" not in printed
-
-
-@pytest.mark.parametrize("case", LAUNCHED, ids=lambda case: case["options"])
-def test_the_command_of_a_training(case: dict[str, str]) -> None:
-    printed = run(TOY, "--dry-run", *case["options"].split()).stdout.splitlines()
-    command = printed[printed.index("# train:none.s1") + 1]
-    assert command.startswith(f"{case['begins']} results/toy/words.txt ")
-    assert command.endswith(case["ends"])
-
-
-def test_an_evaluation_on_slurm_is_one_task_with_its_threads() -> None:
-    printed = run(TOY, "--dry-run", "--device", "gpu", "--launch", "slurm", "--threads", 3).stdout.splitlines()
-    command = printed[printed.index("# score:none.s1") + 1]
-    assert command.startswith("srun --job-name score:none.s1 --nodes 1 --ntasks 1 --gpus 1 --cpus-per-task 3 python ")
+@pytest.mark.parametrize("case", LAUNCHED["command"], ids=lambda case: case["options"])
+def test_the_command_of_a_step(case: dict[str, str]) -> None:
+    variables = {"PATH": WITH_GPU, "TOY_CAPABILITY": case["capability"]} if "capability" in case else {}
+    printed = run(TOY, "--dry-run", *case["options"].split(), **variables).stdout.splitlines()
+    command = printed[printed.index(f"# {case.get('step', 'train:none.s1')}") + 1]
+    assert command.startswith(f"{case['begins']} ")
+    assert command.endswith(f" {case['ends']}")
 
 
 def test_the_number_of_processes_does_not_change_what_a_training_is(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import random
 import re
 import shutil
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from recipes.lib.finetuning import baselines, builtin, check, evaluate, publishe
 from recipes.lib.finetuning.columns import main_columns, more_columns, xnli_splits
 from recipes.lib.finetuning.table import Outcome, Table, Trial, counted
 
-M4M = "M4M/RoBERTa-base;M4M/roberta-base;M4M/from roberta-base"
+NUMBERS = tomllib.loads(Path(__file__).with_name("numbers.toml").read_text("utf-8"))["number"]
 
 
 # --- a run on invented rows
@@ -169,7 +170,7 @@ def test_a_result_within_the_margin_of_the_best_baseline_is_named(tmp_path: Path
 
 def test_diet_scores_qqp_by_accuracy() -> None:
     assert tasks.metrics("QQP", "DIET/BERT-base, English") == ["accuracy", "f1"]
-    assert tasks.metrics("QQP", M4M) == ["f1", "accuracy"]
+    assert tasks.metrics("QQP", "M4M/roberta-base") == ["f1", "accuracy"]
 
 
 def test_the_last_update_of_the_schedule_has_the_rest_of_the_rows() -> None:
@@ -180,21 +181,12 @@ def test_the_last_update_of_the_schedule_has_the_rest_of_the_rows() -> None:
 # --- the papers
 
 
-@pytest.mark.parametrize(
-    ("papers", "label", "column", "length", "number"),
-    [
-        (M4M, "learned", "MNLI-mm", 128, "87.31 (roberta-base); 86.99 (from roberta-base)"),
-        ("M1-M4/BERT-base", "m4", "QNLI", 128, ""),
-        ("M1-M4/BERT-base (Devlin et al., 2018)", "learned+segments-input", "QQP", 128, "71.2 (test set)"),
-        ("M1-M4/BERT-base", "m4[share=none]", "SQuAD1.1 F1", 512, "90.53"),
-        ("M1-M4/BERT-base", "m4", "SQuAD1.1 F1", 576, ""),  # only with k = 256
-        ("DIET/BERT-base, English", "diet-rel", "average", 128, ""),  # its average is over other columns
-        ("", "m4", "SQuAD1.1 F1", 512, ""),
-    ],
-)
-def test_a_paper_has_numbers_of_its_own_models(papers: str, label: str, column: str, length: int, number: str) -> None:
-    own = {"encoding": label, "segments": "input" if column == "average" else "none"}
-    assert published.cell(papers, own, label, column, ["MNLI-m", "MRPC"], length) == number
+@pytest.mark.parametrize("case", NUMBERS, ids=lambda case: f"{case['papers']} {case['label']}")
+def test_a_paper_has_numbers_of_its_own_models(case: dict[str, Any]) -> None:
+    own = {"encoding": case["label"], "segments": case.get("segments", "none")}
+    columns = ["MNLI-m", "MRPC"]
+    number = published.cell(case["papers"], own, case["label"], case["column"], columns, case["length"])
+    assert number == case["number"]
 
 
 def test_every_score_of_the_papers_stands_in_the_report_of_a_preset() -> None:

@@ -1,4 +1,7 @@
-"""Test the errors of `make setup` with a copy of its scripts. These tests install nothing."""
+"""Test the environment of the recipes with a copy of their scripts: how it is set up, and which one is active.
+
+These tests install nothing.
+"""
 
 from __future__ import annotations
 
@@ -45,13 +48,7 @@ def setup(checkout: Path, tools: Path, level: str = "demo", **env: str) -> subpr
     """Run setup_env.sh. The home is an empty folder, so that no version manager of this machine offers a Python."""
     kept = {"HOME": str(checkout.parent / "home"), "PATH": str(tools)}
     script = checkout / "recipes" / "lib" / "setup_env.sh"
-    return subprocess.run(
-        ["bash", str(script), level],
-        env={**kept, **env},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return subprocess.run(["bash", str(script), level], env={**kept, **env}, capture_output=True, text=True)
 
 
 def assert_says(result: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -82,6 +79,7 @@ MACHINES = tomllib.loads(Path(__file__).with_name("setup.toml").read_text("utf-8
 def machine(case: dict[str, Any], top: Path) -> dict[str, str]:
     """Write the programs of a machine of setup.toml, and return its variables. Pythons write their path to `chosen`."""
     for name, text in case.get("files", {}).items():
+        text = text.replace("{top}", str(top)).replace("{python}", sys.executable)
         minor, _, before = text.partition(" ")
         if minor.isdigit():
             fake_python(top / name, int(minor), before, f"echo '{top / name}' > {top / 'chosen'}")
@@ -132,42 +130,23 @@ def test_an_untested_version_is_noted(checkout: Path, tools: Path) -> None:
         assert (note in setup(checkout, tools, PYTHON=str(python), CXX="c++", **NO_SPACE).stdout) == (minor == 13)
 
 
-@pytest.mark.parametrize(
-    ("tool", "why"), [("other", "no C++ compiler works"), ("c++", "it could not be compiled")], ids=["none", "broken"]
-)
-def test_fastbpe_is_left_out_if_it_cannot_be_compiled(checkout: Path, tools: Path, tool: str, why: str) -> None:
-    command(tools / tool, "exit 0")
-    base = fake_python(tools.parent / "base", 12)
-    answers = ("*fastBPE*) exit 1 ;;", f"*_base_executable*) echo {base} ;;", "*) echo 1 ;;")
-    command(checkout / ".venv" / "bin" / "python", 'case "$*" in', *answers, "esac")  # pip installs all but fastBPE
-    demo = setup(checkout, tools, POSENC_MIN_SPACE_MB="0")
+@pytest.mark.parametrize("case", MACHINES["without_fastbpe"], ids=lambda case: case["why"])
+def test_fastbpe_is_left_out_if_it_cannot_be_compiled(case: dict[str, Any], checkout: Path, tools: Path) -> None:
+    fake_python(tools.parent / "base", 12)
+    env = machine(case, checkout.parent)
+    demo = setup(checkout, tools, **env)
     assert (demo.returncode, "fastBPE" in demo.stdout) == (0, False), demo.stderr  # the demo does not need it
-    full = setup(checkout, tools, "full", POSENC_MIN_SPACE_MB="0")
+    full = setup(checkout, tools, "full", **env)
     assert (full.returncode, full.stderr) == (0, "")
     [note] = [line for line in full.stdout.splitlines() if "note:" in line]
-    assert f"fastBPE is left out, because {why}" in note
+    assert f"fastBPE is left out, because {case['why']}" in note
     assert note.endswith("Only --tokenizer fastbpe and --bpe fastbpe need it.")
     assert (checkout / ".venv" / ".ready-full").exists()
 
 
-@pytest.fixture
-def broken_index(checkout: Path, tools: Path) -> dict[str, str]:
-    """Make a .venv whose Python answers the questions of setup, and whose pip fails as without a network."""
-    lines = (
-        'case "$*" in',
-        '  *"-m pip"*) echo "ConnectionError: Temporary failure in name resolution"; exit 1 ;;',
-        """  *'version("torch")'*) echo 2.9.1+cu130; exit 0 ;;""",
-        "  *importlib.metadata*|*link_torch*) exit 0 ;;",
-        f'  *) exec {sys.executable} "$@" ;;',
-        "esac",
-    )
-    command(checkout / ".venv" / "bin" / "python", *lines)
-    command(tools / "c++", "exit 0")
-    return {"POSENC_MIN_SPACE_MB": "0"}
-
-
-def test_pip_failure_names_the_cause_and_the_log(checkout: Path, tools: Path, broken_index: dict[str, str]) -> None:
-    result = setup(checkout, tools, **broken_index)
+def test_pip_failure_names_the_cause_and_the_log(checkout: Path, tools: Path) -> None:
+    env = machine(MACHINES["without_network"], checkout.parent)
+    result = setup(checkout, tools, **env)
     assert result.returncode == 1
     assert "name resolution" in result.stderr  # the last line of the log
     last = result.stderr.splitlines()[-1]
@@ -176,25 +155,19 @@ def test_pip_failure_names_the_cause_and_the_log(checkout: Path, tools: Path, br
     assert not list((checkout / ".venv").glob(".ready*"))
     pins = (checkout / ".venv" / "constraints.txt").read_text().splitlines()
     assert [pin for pin in pins if pin.startswith("torch==")] == ["torch==2.9.1+cu130"]  # that of .venv is kept
-    assert setup(checkout, tools, **broken_index).returncode == 1  # it is not taken for done
-
-
-def fingerprint(checkout: Path) -> str:
-    script = (checkout / "recipes" / "lib" / "setup_env.sh").read_text()
-    functions = script.replace("\nmain\n", "\nfingerprint\n")
-    probe = checkout / "recipes" / "lib" / "probe.sh"
-    probe.write_text(functions)
-    answer = subprocess.run(["bash", str(probe), "full"], capture_output=True, text=True, check=True).stdout
-    probe.unlink()
-    return answer
+    assert setup(checkout, tools, **env).returncode == 1  # it is not taken for done
 
 
 def test_ready_until_the_pins_change(checkout: Path, tools: Path) -> None:
     command(checkout / ".venv" / "bin" / "python", "exit 0")
-    (checkout / ".venv" / ".ready-full").write_text(fingerprint(checkout))
+    lib = checkout / "recipes" / "lib"
+    probe = lib / "probe.sh"
+    probe.write_text((lib / "setup_env.sh").read_text().replace("\nmain\n", "\nfingerprint\n"))
+    with (checkout / ".venv" / ".ready-full").open("w") as ready:
+        subprocess.run(["bash", str(probe), "full"], stdout=ready, check=True)
     done = setup(checkout, tools)  # `demo` is satisfied by `full`, with no Python on the path
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    with (checkout / "recipes" / "lib" / "constraints.txt").open("a") as pins:
+    with (lib / "constraints.txt").open("a") as pins:
         pins.write("colorama==0.4.6\n")
     assert_says(setup(checkout, tools), "no Python 3.11 or newer works")
 
@@ -219,3 +192,35 @@ def test_torch_of_the_chosen_python_is_linked(checkout: Path, tmp_path: Path) ->
         assert answer == "torch 2.9.1+cu130\n"
     assert {path.name.split("-")[0] for path in site.iterdir()} == {"torch", "nvidia", "nvidia_cublas"}
     assert (site / "torch").resolve() == (base / "torch").resolve()
+
+
+# --- the environment that is active
+
+SHOW = "source recipes/lib/env.sh; command -v python; "
+SHOW += 'echo "$POSENC_ROOT $MALLOC_MMAP_THRESHOLD_ ${PYTHONDONTWRITEBYTECODE-unset}"'
+
+
+def source(checkout: Path, active: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """Source env.sh, and show the Python and the variables that it leads to."""
+    variables = {"PATH": f"{active}/bin:/usr/bin:/bin", **env}
+    return subprocess.run(["bash", "-euc", SHOW], cwd=checkout, env=variables, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("case", MACHINES["active"], ids=lambda case: str(case["env"]))
+def test_an_active_environment_is_used_and_otherwise_that_of_the_repository(
+    case: dict[str, Any], checkout: Path, tmp_path: Path
+) -> None:
+    for environment in (checkout / ".venv", tmp_path / "mine"):
+        command(environment / "bin" / "python", "exit 0")
+    shown, facts = source(checkout, tmp_path / "mine", **case["env"]).stdout.splitlines()
+    assert shown == str(tmp_path / case["used"] / "bin" / "python")
+    assert facts == f"{checkout} {case.get('threshold', 1073741824)} unset"
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_without_fairseq_one_line_says_what_to_do(checkout: Path, tmp_path: Path, status: int) -> None:
+    command(tmp_path / "mine" / "bin" / "python", f"exit {status}")
+    result = source(checkout, tmp_path / "mine", VIRTUAL_ENV=str(tmp_path / "mine"))
+    assert result.returncode == status
+    assert ("Run 'make setup'" in result.stderr) == bool(status)
+    assert len(result.stderr.splitlines()) == status

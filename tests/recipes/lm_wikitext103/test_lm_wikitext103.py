@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 import torch
+
+pytest.importorskip("fairseq")
+
 from support_recipes import called
+
+from recipes.lm_wikitext103 import evaluate
 
 
 def test_a_longer_memory_is_evaluated_in_short_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("fairseq")
-    from recipes.lm_wikitext103 import evaluate
-
     overrides: list[dict[str, Any]] = []
 
     def load(path: Path, changed: dict[str, Any], *, cpu: bool) -> SimpleNamespace:
@@ -40,10 +42,7 @@ def test_a_longer_memory_is_evaluated_in_short_segments(tmp_path: Path, monkeypa
 
 
 def test_the_largest_distance_is_set_for_encodings_that_have_one() -> None:
-    pytest.importorskip("fairseq")
-    from recipes.lm_wikitext103.evaluate import clamped
-
-    assert clamped("xl", "biases=tied", 400) == "biases=tied,clamp=400"
-    assert clamped("xl", "clamp=50", 400) == "clamp=50"
-    assert clamped("learned+xl[biases=none]", "", 400) == "clamp=400"
-    assert clamped("t5", "", 400) == ""
+    assert evaluate.clamped("xl", "biases=tied", 400) == "biases=tied,clamp=400"
+    assert evaluate.clamped("xl", "clamp=50", 400) == "clamp=50"
+    assert evaluate.clamped("learned+xl[biases=none]", "", 400) == "clamp=400"
+    assert evaluate.clamped("t5", "", 400) == ""

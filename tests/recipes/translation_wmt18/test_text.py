@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tomllib
 from argparse import Namespace
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +17,7 @@ from recipes.lib.lines import read
 from recipes.lib.translation import parallel, subwords
 
 LINES = {"en": [f"A dog runs {n}." for n in range(20)], "de": [f"Ein Hund läuft {n}." for n in range(20)]}
+BAD = tomllib.loads(Path(__file__).with_name("bad_lines.toml").read_text("utf-8"))["line"]
 HARD = ["The dog's owner didn't see 3.5 cats & \"two\" birds.", "A <s> tag and &amp; an entity | a pipe @@ signs."]
 
 
@@ -69,22 +71,13 @@ def test_sound_text_is_copied_byte_for_byte_plain_or_gzipped(folder: Path) -> No
     assert (folder.parent / "raw" / "valid.de").read_bytes() == (folder / "val.de").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (b" \t ", "the line is empty. Remove the line from both files."),
-        (b"Ein Hund.\r", r"the line ends in CR LF. Convert the file with: sed -i 's/\r$//' train.de"),
-        (b"Ein\rHund.", "the line contains a CR or NUL"),
-        (b"Ein\0Hund.", "the line contains a CR or NUL"),
-        ("Ein Hund läuft.".encode("latin-1"), "the line is not UTF-8, because it contains the byte 0xe4"),
-    ],
-)
-def test_a_bad_line_is_refused_with_file_line_and_cure(line: bytes, message: str, folder: Path) -> None:
+@pytest.mark.parametrize("case", BAD, ids=lambda case: case["message"])
+def test_a_bad_line_is_refused_with_file_line_and_cure(case: dict[str, str], folder: Path) -> None:
+    line = case["text"].encode(case.get("encoding", "utf-8"))
     for number in range(7, 17):
         edit(folder / "train.de", number, line)
-    error = check(folder)
-    assert error is not None
-    assert f"error: {folder / 'train.de'}:7: {message}" in error
+    error = str(check(folder))
+    assert f"error: {folder / 'train.de'}:7: {case['message']}" in error
     assert error.count("train.de:") == parallel.SHOWN
     assert "train: number of bad pairs: 10. Correct the files, or leave bad pairs out with --bad-lines drop" in error
 
@@ -92,8 +85,7 @@ def test_a_bad_line_is_refused_with_file_line_and_cure(line: bytes, message: str
 @pytest.mark.parametrize(("encoding", "problem"), [("utf-16", "UTF-16"), ("utf-8-sig", "byte order mark")])
 def test_a_file_in_another_encoding_is_refused(encoding: str, problem: str, folder: Path) -> None:
     (folder / "val.en").write_text("".join(line + "\n" for line in LINES["en"]), encoding=encoding)
-    error = check(folder)
-    assert error is not None
+    error = str(check(folder))
     assert problem in error.splitlines()[0]
     assert f"{folder / 'val.en'}:1: " in error
 

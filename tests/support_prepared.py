@@ -93,7 +93,3 @@ def items(folder: Path, split: str = "train") -> Items:
     ]
     segments = read("segments") if (folder / f"{split}.segments.idx").exists() else None
     return Items(sides[0], sides[1], segments, lines)
-
-
-def problems(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]

@@ -94,8 +94,8 @@ def content_of(path: Path) -> Any:
         return load_file(path)["vectors"].tolist()
     if path.is_file():
         return path.read_text("utf-8").split("\n")[:-1]
-    if path.suffix in (".source", ".target"):  # of questions
-        return [" ".join(item) for item in getattr(items(path.parent, path.stem), path.suffix[1:])]
+    if path.suffix in (".source", ".target", ".segments"):  # of questions
+        return [" ".join(map(str, item)) for item in getattr(items(path.parent, path.stem), path.suffix[1:])]
     return [" ".join(item) for item in symbols(path, path.with_name("dict.txt"))]
 
 

@@ -32,10 +32,12 @@ def hugging_face(form: str, folder: Path) -> Path:
         (folder / "vocab.json").write_text(json.dumps(known | {"<mask>": len(known)}), "utf-8")
         (folder / "encoder.json").unlink()
         (folder / "vocab.bpe").rename(folder / "merges.txt")
-        config = RobertaConfig(len(known) + 1, max_position_embeddings=34, type_vocab_size=1, **exchange.SIZES["tiny"])
+        config = RobertaConfig(
+            len(known) + 1, max_position_embeddings=34, type_vocab_size=1, **exchange.MODELS["sizes"]["tiny"]
+        )
     else:
         size = len((folder / "vocab.txt").read_text("utf-8").rstrip("\n").split("\n"))
-        config = BertConfig(size, max_position_embeddings=34, **exchange.SIZES["tiny"])
+        config = BertConfig(size, max_position_embeddings=34, **exchange.MODELS["sizes"]["tiny"])
     config.save_pretrained(folder)
     return folder
 

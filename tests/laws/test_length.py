@@ -10,7 +10,7 @@ from fairseq_posenc.core import compose
 from .cases import LENGTH_FLAG, Case, claims, in_turn
 from .compare import assert_close, assert_refused
 from .literal import literal_all, literal_embed
-from .scene import attend_all, batch_of, drawn, padded, run
+from .scene import attend_all, batch_of, drawn, padded, positions_of, run
 
 MAXIMUM, BEYOND = 8, 13
 
@@ -27,7 +27,7 @@ def check_beyond(case: Case) -> None:
         assert not warnings, "a warning within the maximum length"
         if limit is not None:
             too_long = padded([limit + 1], limit + 1)
-            assert_refused(lambda: run(stack, too_long), case.spec, str(limit), LENGTH_FLAG)
+            assert_refused(lambda: positions_of(too_long, stack), case.spec, str(limit), LENGTH_FLAG)
         if limit is None or limit >= BEYOND:
             _, x, positions = batch_of(stack, [BEYOND, 10])
             expected = literal_all(stack, literal_embed(stack.pos, x, positions), positions)

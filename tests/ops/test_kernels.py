@@ -162,3 +162,12 @@ def test_the_gradient_of_a_row_is_summed_in_float32_at_own_positions(few: int, m
     product = toeplitz.query_product(q, table, positions, torch.tensor([5])).float()
     (gradient,) = torch.autograd.grad(product.sum(), table)
     assert float(gradient.double().sum()) == pytest.approx(200 * 6 * 6 * 8, rel=0.01)
+
+
+def test_the_products_of_a_single_row_in_half_precision_are_not_rounded_before_they_are_summed() -> None:
+    """With the smallest step e, (1 + e)^2 - (1 + 2 e) is e^2; it would be 0 if (1 + e)^2 were rounded."""
+    e = torch.finfo(torch.bfloat16).eps
+    row = torch.tensor([[[[1 + e, -1]]]], dtype=torch.bfloat16)
+    column = torch.tensor([[[[1 + e], [1 + 2 * e]]]], dtype=torch.bfloat16)
+    for product in (content.dot_products(row, column.mT), content.of_values(row, column)):
+        assert product.item() == e * e

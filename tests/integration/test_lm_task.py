@@ -13,7 +13,7 @@ import pytest
 import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq.data import Dictionary, data_utils
-from fairseq.logging import progress_bar
+from fairseq.logging import metrics, progress_bar
 from torch import nn
 
 from fairseq_posenc.attention.memory import SegmentMemory
@@ -88,11 +88,11 @@ def whole(lines: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     return folder, run
 
 
-def test_other_streams_at_resume_are_refused(whole: tuple[Path, support.Run], lines: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("more", "message"), support.table("refused.toml", "other streams at resume").items())
+def test_other_streams_at_resume_are_refused(more: str, message: str, whole: Any, lines: Path, tmp_path: Path) -> None:
     shutil.copy(next(whole[0].glob("checkpoint_2_*.pt")), tmp_path / "checkpoint_last.pt")
-    for more, message in support.table("refused.toml", "other streams at resume").items():
-        with pytest.raises(ValueError, match=message):
-            lm.train(lines, *XL, *more.split(), "--max-epoch", 2, "--save-dir", tmp_path)
+    with pytest.raises(ValueError, match=message):
+        lm.train(lines, *XL, *more.split(), "--max-epoch", 2, "--save-dir", tmp_path)
 
 
 OPTIONS = ["--task", "posenc_lm_memory", "--batch-size", STREAMS, "--log-format", "none"]
@@ -177,12 +177,13 @@ def test_accumulation_reads_the_same_streams(lines: Path) -> None:
 # -- what is refused --------------------------------------------------------------------------------------
 
 
-def test_what_would_break_the_streams_is_refused(lines: Path) -> None:
+@pytest.mark.parametrize("row", support.table("refused.toml", "streams that break"), ids=lambda row: row["message"])
+def test_what_would_break_the_streams_is_refused(row: dict[str, Any], lines: Path) -> None:
     _, task = lm.built(lines, *XL)
     task.load_dataset("valid")
-    for row in support.table("refused.toml", "streams that break"):
-        with pytest.raises(ValueError, match=row.pop("message")):
-            task.get_batch_iterator(task.dataset("valid"), **row)
+    options = {name: value for name, value in row.items() if name != "message"}
+    with pytest.raises(ValueError, match=row["message"]):
+        task.get_batch_iterator(task.dataset("valid"), **options)
 
 
 # -- sums of long texts, and of words that consist of pieces ----------------------------------------------
@@ -217,6 +218,12 @@ def test_pieces_counted_as_words_are_told_of(caplog: pytest.LogCaptureFixture) -
         with caplog.at_level(logging.WARNING, logger="fairseq_posenc.tasks.lm_checks"):
             lm_checks.warn_of_pieces(dictionary)
         assert [f"--subwords {name}" in message for message in caplog.messages] == [True] * bool(name)
+
+
+def test_perplexities_are_those_of_the_words_and_not_of_a_smoothed_loss() -> None:
+    with metrics.aggregate(new_root=True) as logged:
+        lm_scores.log([{"loss": 9.0, "nll_loss": 2.0, "ntokens": 4, "nwords": 2}])
+    assert (logged["token_nll"].avg, logged["word_nll"].avg) == (0.5, 1.0)
 
 
 def test_a_long_text_is_summed_exactly() -> None:

@@ -51,12 +51,6 @@ def gpt2(folder: Path) -> Path:
 class Corpora(Runs):
     """Run prepare_corpus.py."""
 
-    def write(self, name: str, content: str | bytes) -> Path:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
     def two(self) -> tuple[Path, Path]:
         """Write a training and a validation file."""
         return self.write("train.txt", text(documents(60))), self.write("valid.txt", text(documents(5, seed=1)))

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import prepare_glue
-from support_scripts import symbols
 
 PUBLISHED = Path(__file__).parent / "data_bin_scripts" / "glue" / "published"
 Rows = list[tuple[str, ...]]
@@ -45,8 +44,3 @@ def prepare(task: str, data: Path, model: Path, output: Path, *more: str) -> int
 
 def record(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "glue.json").read_text("utf-8"))
-
-
-def items(folder: Path, name: str, split: str) -> list[list[str]]:
-    """Return pieces and labels as fairseq reads them."""
-    return symbols(folder / name / split, folder / name / "dict.txt")

@@ -5,7 +5,6 @@ PYTEST_DONT_REWRITE: it is imported before it is named as a plugin.
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -44,13 +43,6 @@ def good() -> dict[str, Any]:
 
 class Prepared(Runs):
     """Run prepare_questions.py."""
-
-    def write(self, name: str, content: Any) -> Path:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-        path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
-        return path
 
     def both(self, train: Any = None, valid: Any = None) -> list[object]:
         files = (self.write("train.json", train or good()), self.write("valid.json", valid or good()))
@@ -101,7 +93,3 @@ def items(folder: Path, split: str = "train") -> Items:
     ]
     segments = read("segments") if (folder / f"{split}.segments.idx").exists() else None
     return Items(sides[0], sides[1], segments, lines)
-
-
-def problems(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]

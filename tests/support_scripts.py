@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import json
 import os
 import signal
 import sys
@@ -11,7 +13,7 @@ from itertools import count
 from multiprocessing import get_context
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -38,6 +40,15 @@ class Runs:
         except SystemExit as error:
             status = int(str(error.code))
         return Ended(status, *self._capsys.readouterr())
+
+    def write(self, name: str, content: Any) -> Path:
+        """Write bytes, text or JSON, and compress it if the name ends with .gz."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = content if isinstance(content, str | bytes) else json.dumps(content, ensure_ascii=False)
+        data = text.encode() if isinstance(text, str) else text
+        path.write_bytes(gzip.compress(data) if path.suffix == ".gz" and isinstance(text, str) else data)
+        return path
 
 
 def hashes(folder: Path) -> dict[str, str]:

@@ -10,7 +10,6 @@ import os
 import tarfile
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -114,18 +113,10 @@ def test_the_kind_of_documents_is_detected(tmp_path: Path, name: str, content: b
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a", b"fine\nb\xe4d\n", "a:2: the file holds bytes that are not UTF-8"),
-        ("a", b"fine\n\x00\x01\xff\n", "a:2: the file holds binary data"),
-        ("a", "text\n".encode("utf-16"), "a:1: the text is UTF-16"),
         ("a.gz", gzip.compress(os.urandom(9999))[:-9], "a.gz:"),
-        ("a", b'{"text": "a"}\n{"other": 1}\n', 'a:2: each line must be JSON with a field "text"'),
-        ("a", b"<doc id=1>\nx\n<doc id=2>\n", "a:3: <doc ...> in line 1 has no </doc>"),
-        ("a", b"<doc id=1>\nx\n</doc>\ny\n", "a:4: the line is outside of <doc ...>"),
         ("a.tar", tar({"x": b"a", "y": b"b\n\xff"}), "a.tar/y:2: the file holds bytes"),
         ("a.tar", tar({"x": b"a" * 99_000})[:-50_000], "a.tar:"),
         ("a.xml", DUMP[:-20].encode(), "a.xml:4: the dump is damaged"),
-        ("a", b" \n\n", "the train set has no document with text"),
-        ("a.part", b"text", "is an unfinished download"),
     ],
 )
 def test_bad_files_are_named_with_their_line(corpora: Corpora, name: str, content: bytes, message: str) -> None:
@@ -176,28 +167,6 @@ def test_a_vocabulary_says_whether_it_is_cased(corpora: Corpora) -> None:
     (corpora.folder / "cased" / "tokenizer_config.json").write_text('{"do_lower_case": true}')
     corpora.run(*corpora.both(), *words)
     assert corpora.record()["counts"]["train"]["unknown_pieces"] == 0
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "message"),
-    [
-        ("dict.txt", "0 9\n1 9\n", "dict.txt lacks 259 pieces of encoder.json (the first is '2')"),
-        ("dict.txt", b"0 9\n\xff 9\n", "dict.txt:2: "),
-        ("encoder.json", "{}", "the line is not a pair of pieces of encoder.json"),
-        ("vocab.bpe", None, "vocab.bpe is not a file. --tokenizer gpt2 needs encoder.json and vocab.bpe and dict.txt"),
-    ],
-)
-def test_a_wrong_tokenizer_is_refused(corpora: Corpora, file: str, content: Any, message: str) -> None:
-    folder = gpt2(corpora.folder / "gpt2")
-    if content is None:
-        (folder / file).unlink()
-    else:
-        (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
-    ended = corpora.run(*corpora.both(), "--tokenizer", "gpt2", "--tokenizer-path", folder)
-    assert ended.status == 1
-    assert f"--tokenizer-path {folder}: " in ended.error
-    assert message in ended.error
-    assert not corpora.output.exists()
 
 
 def test_a_tokenizer_of_another_script_is_refused(corpora: Corpora) -> None:

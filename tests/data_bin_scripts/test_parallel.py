@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import random
 import stat
@@ -71,19 +70,6 @@ def test_the_first_broken_rule_counts_and_names_the_line(
     assert parallel.clean([GOOD, pair], *words).status == 0
     assert parallel.text("train") == [GOOD]
     assert f"| train | {step} | 1 | 2 |" in (parallel.output / "report.md").read_text()
-
-
-def test_a_pair_at_the_limits_is_kept(parallel: Parallel) -> None:
-    assert parallel.clean([("a b c", "d")], "--ratio", 3, "--longest-words", 3).status == 0
-    assert parallel.text("train") == [("a b c", "d")]
-
-
-def test_text_is_normalised_and_limits_can_be_switched_off(parallel: Parallel) -> None:
-    pair = ("Cafe\u0301\x07\x0cx \u2028 y", "a")
-    assert parallel.clean([pair, pair], "--ratio", 0, "--duplicates", "keep").status == 0
-    assert parallel.text("train") == [("Caf\u00e9 x y", "a")] * 2
-    train = json.loads((parallel.output / "corpus.json").read_text())["counts"]["train"][0]
-    assert (train["read"], train["mended"], train["words 0"]) == (2, 2, 6)
 
 
 def test_processes_and_kills_do_not_change_the_bytes(parallel: Parallel, monkeypatch: pytest.MonkeyPatch) -> None:

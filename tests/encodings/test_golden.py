@@ -64,13 +64,14 @@ def test_logits(case: dict[str, Any]) -> None:
     numbers = sum(parameter.numel() for parameter in pos.parameters())
     assert numbers == case.get("count", numbers)
     heads, zeros = pos.stack.heads, [0] * pos.stack.head_dim
-    q, k = (tensor(case.get(name, zeros)).expand(1, heads, keys, -1) for name in "qk")
+    samples = max((len(rows) for rows in case.get("positions", {}).values() if isinstance(rows, list)), default=1)
+    q, k = (tensor(case.get(name, zeros)).expand(samples, heads, keys, -1) for name in "qk")
     inputs = tensor([case["inputs"]]) if "inputs" in case else None
     for queries in {keys, min(keys, 2), 1}:
         where = positions_of(case, queries, keys)
-        actual = logits_of(pos, q[:, :, -queries:], k, where, case.get("layer", 1), inputs)[0]
+        actual = logits_of(pos, q[:, :, -queries:], k, where, case.get("layer", 1), inputs)[-1]
         expected = by_hand(case, where, heads)
-        compared = ~expected.isnan() & (True if where.allowed is None else where.allowed)
+        compared = ~expected.isnan() & (True if where.allowed is None else where.allowed[-1])
         torch.testing.assert_close(actual[compared], expected[compared], rtol=0, atol=1e-6)
 
 

@@ -58,7 +58,7 @@ def test_a_window_equals_the_reference_in_blocks_and_as_a_whole(
 def test_documents_and_own_positions_are_the_same_in_blocks(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows, "SMALLEST", 1)
     check_documents(case)
-    check_own(case, Scene(queries=14))
+    check_own(case, Scene(queries=14), shared=True)
 
 
 # -- what a window costs -----------------------------------------------------------------------------------------------

@@ -75,6 +75,7 @@ def test_options_and_files_change_the_commands(case: dict[str, Any], tmp_path: P
     process = run(RECIPES[case["recipe"]], *options, "--output", "OUT", "--dry-run", cwd=tmp_path)
     assert (process.returncode, case.get("refused", "") in process.stderr) == ("refused" in case, True), process.stderr
     assert case.get("says", "") in process.stdout
+    assert "unsaid" not in case or case["unsaid"] not in process.stdout
     commands = planned(process.stdout)
     for step, flags in case.get("commands", {}).items():
         for words in flags:

@@ -117,11 +117,8 @@ def test_training_does_not_start_from_zero_if_its_checkpoint_is_lost(data: Path,
     saved = Path(shutil.copytree(trained, tmp_path / "saved"))
     for name in ("last", "best"):
         (saved / f"checkpoint_{name}.pt").unlink()
-    cure = r"would start from zero.*: cp \S+checkpoint2\.pt \S+checkpoint_last\.pt$"
-    with pytest.raises(CheckpointError, match=cure):
+    with pytest.raises(CheckpointError, match=r"would start from zero.*checkpoint2\.pt"):
         support.train(data, "--pos-enc", "shaw", "--max-epoch", 3, "--save-dir", saved)
-    begun = support.train(data, "--pos-enc", "shaw", "--max-update", 1, "--no-last-checkpoints", "--save-dir", saved)
-    assert begun.get_num_updates() == 1
 
 
 def test_patience_counts_on_after_an_interruption(data: Path, tmp_path: Path) -> None:

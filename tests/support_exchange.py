@@ -53,12 +53,12 @@ def saved(model: Any, folder: Path, *, safe: bool = True, **more: Any) -> Path:
     return folder
 
 
-def batch(kind: str, *, left: bool = False, words: int = WORDS) -> dict[str, Tensor]:
+def batch(kind: str, *, left: bool = False, words: int = WORDS, columns: int = 12) -> dict[str, Tensor]:
     """Return two sentences, one of them padded."""
     random = torch.Generator().manual_seed(1)
-    ids = torch.randint(7, words - 1, (2, 12), generator=random)
+    ids = torch.randint(7, words - 1, (2, columns), generator=random)
     bos, eos, pad = (3, 5, 0) if kind == "bert" else (0, 2, 1)
-    mask = torch.ones(2, 12, dtype=torch.int64)
+    mask = torch.ones_like(ids)
     ids[:, 0], ids[0, -1], ids[1, 7] = bos, eos, eos
     ids[1, 8:], mask[1, 8:] = pad, 0
     if left:

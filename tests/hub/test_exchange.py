@@ -175,8 +175,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return masked_lm.write_corpus(tmp_path_factory.mktemp("corpus") / "data-bin")
 
 
-#: Sentences of the corpus, whose dictionary has four special symbols.
-INPUTS = batch("roberta", words=4 + len(masked_lm.PIECES))
+#: Sentences of the corpus, whose dictionary has four special symbols; the first is as long as the models allow.
+INPUTS = batch("roberta", words=4 + len(masked_lm.PIECES), columns=masked_lm.LENGTH)
 
 
 def fairseq_logits(model: Any) -> Tensor:

@@ -31,8 +31,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def checkpoint(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a model that learned by a smoothed loss, which is not the one of perplexities."""
     folder = tmp_path_factory.mktemp("saved")
-    lm.train(data, "--pos-enc", "xl", "--max-update", 20, "--save-dir", folder)
+    smoothed = ["--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1]
+    lm.train(data, "--pos-enc", "xl", *smoothed, "--max-update", 20, "--save-dir", folder)
     return folder / "checkpoint_last.pt"
 
 

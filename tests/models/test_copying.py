@@ -148,3 +148,10 @@ def test_without_copying_it_is_an_ordinary_model(data: Path, batch: dict[str, An
     target = model.get_targets(batch, output)
     assert target[batch["target"] >= q.SIZE].eq(q.UNK).all()
     assert not any("copier" in name for name in model.state_dict())
+
+
+def test_the_gate_of_logits_in_half_precision_is_summed_in_float32() -> None:
+    torch.manual_seed(0)
+    logits, scores, copynet = torch.randn(2, 3, 50).bfloat16(), torch.randn(2, 3, 7), CopyNet(4)
+    gates = [copynet.gates(torch.empty(0), given, scores) for given in (logits, logits.float())]
+    torch.testing.assert_close(*gates, rtol=0, atol=1e-6)

@@ -154,3 +154,18 @@ def test_prompts_with_pads_are_refused() -> None:
     tokens[0, -1] = 1
     with pytest.raises(ValueError, match="no padding"):
         continued(model_of("xl"), tokens, 2, segment=SEGMENT, remembered=MEMORY)
+
+
+def test_a_memory_has_the_last_states_of_all_segments() -> None:
+    """Segments may be shorter than the memory or longer; the states have the type of the newest."""
+    memory, states, seen = SegmentMemory(3), torch.arange(11.0)[:, None, None], 0
+    for number, part in enumerate(states.split([2, 2, 5, 1, 1])):
+        memory.begin(number).keep([part])
+        seen += len(part)
+        assert memory.states[0].equal(states[max(0, seen - 3) : seen])
+    memory.begin(5).keep([states[:1].bfloat16()])
+    assert memory.states[0].dtype == torch.bfloat16
+    with pytest.raises(ValueError, match="the memory has 1 layers, but keep\\(\\) got the inputs of 2 layers"):
+        memory.begin(6).keep([states, states])
+    with pytest.raises(ValueError, match="length=-1"):
+        SegmentMemory(-1)

@@ -67,7 +67,7 @@ MISFITS: dict[str, Callable[[], object]] = {
 
 
 def attention_of(dim: int, heads: int) -> SelfAttention:
-    """Return attention for inputs [T, B, d], as in fairseq, in a layer of an encoding for SHAPE."""
+    """Return the attention of layer 1, for inputs [T, B, d] as in fairseq, with an encoding that was built for SHAPE."""
     attention = SelfAttention(dim, heads, batch_first=False)
     attention.use(build("t5", None, SHAPE), 1)
     return attention

@@ -136,7 +136,7 @@ def test_numbers_of_the_summary_occur_in_the_tables_of_the_linked_pages() -> Non
 
 @pytest.mark.parametrize("page", ["choosing", *RECIPES])
 def test_numbers_about_the_papers_are_printed_in_one_of_them(page: str) -> None:
-    """Except the two averages that choosing.md computes, as tests/papers/test_tables.py does."""
+    """Leave out the two averages that choosing.md computes itself; tests/papers/test_tables.py computes them anew."""
     papers = "".join(re.findall(r"^## What the .* reports?\n(.*?)^## ", PAGES[page], re.M | re.S))
     text = " ".join(re.sub(r"\]\([^)]*\)", "", EXPLANATION if page == "choosing" else papers).split())
     assert numbers(text) <= of_papers(*CITATIONS) | {"54.9", "57.4"}
@@ -151,7 +151,7 @@ def test_parameters_are_those_that_the_papers_print_or_derived() -> None:
 
 
 def test_every_score_in_the_readme_occurs_on_the_page_of_its_source() -> None:
-    """Except two numbers that the text computes from the table: how far the means and the seeds of encodings differ."""
+    """Compute two numbers anew: how far the means of encodings differ, and how far their seeds do."""
     result = README.partition("## A result\n")[2].partition("\n## ")[0]
     lines = re.findall(r"^\| `([^`[]+)[^`]*` +\| +([\d.]+), ([\d.]+) \| +([\d.]+) \|", result, re.MULTILINE)
     scores = {name: [*map(float, own)] for name, *own in lines}

@@ -34,7 +34,7 @@ def declaring(cls: type[PositionEncoding], **claims: bool) -> type[PositionEncod
     return declared_class
 
 
-# Claims and denials of what an encoding can do.
+# These encodings claim a property that they do not have, or deny one that they have.
 ClaimsShift, DeniesShift = declaring(Learned, shift_invariant=True), declaring(Alibi, shift_invariant=False)
 ClaimsDirection, DeniesDirection = declaring(Alibi, directional=True), declaring(M2, directional=False)
 #: An encoding that works in encoders, but declares nothing else.

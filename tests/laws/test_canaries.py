@@ -48,7 +48,7 @@ Law = Callable[..., Any]
 
 
 def named(law: Law, **settings: Any) -> dict[str, Law]:
-    """Return a law with these settings, under its own name and theirs."""
+    """Return a law called with these settings, by a name that consists of its own name and those of the settings."""
     words = [law.__name__.removeprefix("check_"), *(getattr(x, "__name__", str(x)) for x in settings.values())]
     return {" ".join(words): partial(law, **settings)}
 

@@ -27,12 +27,12 @@ pytestmark = pytest.mark.usefixtures("_new_memory_is_nan")  # uninitialised para
 LAYERS, HEADS, HEAD_DIM, LENGTH = 5, 2, 64, 32
 TABLES = tables("initialisation")
 RECOMMENDED: dict[str, dict[str, str]] = TABLES["recommended"]
-#: Mean and deviation of each kind of start.
+#: Mean and standard deviation of each kind of start.
 STARTS = {"normal": (0.0, 0.02), "ones": (1.0, 0.0), "zeros": (0.0, 0.0), "scaled": (0.0, HEAD_DIM**-0.5)}
 
 
 def values_of(kind: str, x: Tensor) -> tuple[float, float]:
-    """Return mean and deviation of a parameter with this kind of start."""
+    """Return the mean and the standard deviation of the initial values of a parameter with this kind of start."""
     if kind == "xavier":  # E and F [slots, n] with the gain 1/sqrt(2) of fairseq's Linformer
         return 0.0, float(sum(x.shape[-2:])) ** -0.5
     if kind == "reset":  # a vector is drawn, a scalar is not

@@ -67,7 +67,7 @@ MISFITS: dict[str, Callable[[], object]] = {
 
 
 def attention_of(dim: int, heads: int) -> SelfAttention:
-    """Return the attention of layer 1, for inputs [T, B, d] as in fairseq, with an encoding that was built for SHAPE."""
+    """Return the attention of layer 1, for inputs [T, B, d] as in fairseq, with an encoding built for SHAPE."""
     attention = SelfAttention(dim, heads, batch_first=False)
     attention.use(build("t5", None, SHAPE), 1)
     return attention
